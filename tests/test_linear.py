@@ -16,9 +16,9 @@ from remit.config.teams import check_team
 from remit.core.card import Card
 from remit.core.checks import meant
 from remit.core.command import Command, Send
-from remit.core.loops import Echoes, heard, same
+from remit.core.loops import Echoes, answer_digest, same
 from remit.core.match import Index
-from remit.core.plan import Plan, Step, drafted, faults, identities, sources, written
+from remit.core.plan import Plan, Step, drafted, faults, identities, plan_from_json, sources
 from remit.core.prompt import Assigned, Note, Passed, brief
 from remit.core.scope import Scope, both, scopes
 from remit.core.secret import Redaction
@@ -80,7 +80,7 @@ LISTS: dict[str, Callable[[int], Callable[[], object]]] = {
     "items of arguments": lambda n: lambda: checked_with_text({"a": [*range(n)]}, "it"),
     "names of arguments": lambda n: lambda: checked_with_text({f"k{at}": at for at in range(n)}, "it"),
     "steps of a draft": lambda n: lambda: drafted({"steps": chain(min(n, 100))}, goal="x"),  # pyright: ignore[reportArgumentType]
-    "steps of a plan as JSON": lambda n: lambda: written({"steps": chain(n)}),  # pyright: ignore[reportArgumentType]
+    "steps of a plan as JSON": lambda n: lambda: plan_from_json({"steps": chain(n)}),  # pyright: ignore[reportArgumentType]
     "steps that wait in a row": lambda n: lambda: faults(plan(n), CARDS),
     "steps that wait in a circle": lambda n: (
         lambda: faults(Plan([Step(f"s{at}", "x", agent="ann", after=[f"s{(at + 1) % n}"]) for at in range(n)]), CARDS)
@@ -172,7 +172,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "what is shown": shown,
     "tokens": tokens_in,
     "what is asked for": same,
-    "an answer": heard,
+    "an answer": answer_digest,
     "an echo": lambda text: Echoes().learn("ann", text, text),
     "quoted lines": quoted,
     "a failure": lambda text: failure_told("it failed", text, "untrusted"),

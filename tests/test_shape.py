@@ -16,6 +16,22 @@ MODULE, CLASS, FUNCTION = 700, 400, 40
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
+# Participles that say neither what a function does nor to what. Only a function for one kind of event may have one as
+# its name, and these: what users write, and words that read well where they are called.
+VAGUE = re.compile(
+    "_*(asked|begun|called|carried|done|found|given|gone|handed|heard|held|kept|known|left|listed|lost|made|named|offered"
+    "|opened|said|seen|sent|shown|spelled|taken|told|used|wanted|written)_*"
+)
+VAGUE_BUT_USUAL = {
+    "asked": {"answering.py", "client.py", "questions.py", "server.py"},  # workspace.questions.asked()
+    "done": {"context.py", "connection.py", "history.py", "journal.py", "views.py", "writer.py"},  # view.done(op)
+    "gone": {"peers.py"},
+    "handed": {"tasks.py"},  # core/kinds: the name of the event
+    "known": {"guards.py"},
+    "offered": {"verbs.py"},  # remit.verbs.offered(turn)
+    "shown": {"values.py"},
+}
+
 # The one file of the tests that may reach inside; see its docstring.
 INSIDE = "inside.py"
 # What the standard library means to be used although its name begins with an underscore.
@@ -98,6 +114,24 @@ def test_classes_and_functions_are_small_and_a_class_name_means_one_thing():
                 homes[node.name].append(f"{name(path)}:{dotted}")
     twice = {word: places for word, places in homes.items() if len(places) > 1}
     assert twice == {}, "give the new class another name"
+
+
+def test_names_of_functions_say_what_they_do():
+    vague: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        for dotted, node in defined(path):
+            if isinstance(node, FUNCTIONS) and VAGUE.fullmatch(node.name) and is_for_itself(node, dotted):
+                vague[node.name].add(path.name)
+    assert vague == VAGUE_BUT_USUAL, "name the function by a verb and its object, or by a noun"
+
+
+def is_for_itself(node: ast.FunctionDef | ast.AsyncFunctionDef, dotted: str) -> bool:
+    """Whether the name must say what the function does: it is no property, no step of the function around it, and
+    handles no event or data of one, whose kind would be its name."""
+    is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+    is_inside = any(word.strip("_")[:1].islower() for word in dotted.split(".")[-2:-1])
+    hints = [ast.unparse(one.annotation) for one in node.args.args if one.annotation is not None]
+    return not (is_property or is_inside or "Event" in hints or hints == ["Mapping[str, Any]"])
 
 
 def test_tests_go_through_the_front_door():

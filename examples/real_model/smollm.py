@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 from anyio import to_thread
 
 from remit.errors import BadInput
-from remit.testing.models.dialects import STREAM_HEAD, Spelled, error, plain, spelled, streamed, too_long
+from remit.testing.models.dialects import STREAM_HEAD, Spelled, error, in_dialect, plain, streamed, too_long
 from remit.testing.models.http import LAST_CHUNK, BadHttp, Incoming, read_incoming
 from remit.testing.models.replies import Calls, Says
 from remit.testing.models.requests import ModelRequest, read
@@ -109,7 +109,7 @@ class LocalModel:
                 if told := piece.get("usage"):
                     usage = (told["prompt_tokens"], told["completion_tokens"])
         reply = Says(text, usage) if tool is None else Calls(tool["name"], text, usage=usage)
-        return spelled(reply, request, len(self.requests), 0)
+        return in_dialect(reply, request, len(self.requests), 0)
 
     async def _streamed(self, request: ModelRequest) -> AsyncGenerator[bytes]:
         """Yield an answer as it is generated."""

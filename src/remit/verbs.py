@@ -17,7 +17,7 @@ from remit.core.prompt import Passed, cut, entries_told
 from remit.core.scope import memory_of
 from remit.core.times import SECOND
 from remit.core.toolgroups import GROUPS
-from remit.core.trust import TRUSTED, quoted, told
+from remit.core.trust import TRUSTED, prompt_text, quoted
 from remit.core.values import Json, encode, shown
 from remit.errors import BadInput, Refused
 from remit.ports.models import Rendered
@@ -112,7 +112,7 @@ def value_of(outcome: Outcome) -> Json:
     """Return the result of a task for a model: quoted if it is untrusted. Raise the error that the task failed with."""
     value = outcome.unwrap()
     if outcome.trust == TRUSTED:
-        return told(value, TRUSTED) if isinstance(value, str) else value
+        return prompt_text(value, TRUSTED) if isinstance(value, str) else value
     return quoted(value if isinstance(value, str) else encode(value))
 
 
@@ -158,7 +158,7 @@ async def _standing(turn: TurnLike, id_: str, **beside: Json) -> Json:
     outcome = await task.wait()
     name, said = ("result", outcome.value) if outcome.error is None else ("error", str(outcome.error))
     if outcome.trust == TRUSTED:
-        return {**found, name: told(said, TRUSTED) if isinstance(said, str) else said}
+        return {**found, name: prompt_text(said, TRUSTED) if isinstance(said, str) else said}
     return f"{encode(found)}\n{name}: {quoted(said if isinstance(said, str) else encode(said))}"
 
 
@@ -351,7 +351,7 @@ def verbs_for(*, asks: bool, person: bool) -> tuple[Verb, ...]:
     )
 
 
-def given(verbs: bool | Iterable[Verb]) -> tuple[Verb, ...]:
+def selected_verbs(verbs: bool | Iterable[Verb]) -> tuple[Verb, ...]:
     """Return the selected verbs: these, all of them (True) or none (False)."""
     return (VERBS if verbs else ()) if isinstance(verbs, bool) else tuple(verbs)
 

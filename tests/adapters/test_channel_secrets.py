@@ -12,7 +12,7 @@ import pytest
 
 from adapters.people import SECRET, asked, crew, inquiry, noticed
 from adapters.standin import Says, stand_in
-from remit.adapters.asking.secrecy import kept
+from remit.adapters.asking.secrecy import secret_reader
 from remit.adapters.slack import Slack
 from remit.adapters.telegram import Telegram
 from remit.adapters.webhook import AnswerServer, Webhook
@@ -118,10 +118,10 @@ def test_a_secret_is_text_or_reveals_itself():
         def reveal(self) -> str:
             return CANARY
 
-    assert kept(Kept(), "it")() == kept(CANARY, "it")() == CANARY
+    assert secret_reader(Kept(), "it")() == secret_reader(CANARY, "it")() == CANARY
     for wrong in ("", 7, None, object()):
         with pytest.raises(BadInput, match="it "):
-            kept(wrong, "it")
+            secret_reader(wrong, "it")
 
 
 async def test_nothing_is_told_before_anyone_serves(clock):

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from remit.adapters.guests import clean, clean_json, digest_of, failure_of, json_of, shortened, size_of, told, usage_of
+from remit.adapters.guests import (
+    clean,
+    clean_json,
+    digest_of,
+    failure_of,
+    json_of,
+    shortened,
+    size_of,
+    text_for_model,
+    usage_of,
+)
 from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure
 
@@ -69,7 +79,7 @@ def test_the_same_question_has_the_same_digest():
     assert digest_of({"a": 1, "b": "\ud800"}) == digest_of({"b": "\ud800", "a": 1})
     assert digest_of(["a"]) != digest_of(["b"])
     assert size_of(["four", {"a": 1}]) == 9
-    assert (told("text"), told({"a": 1})) == ("text", '{"a":1}')
+    assert (text_for_model("text"), text_for_model({"a": 1})) == ("text", '{"a":1}')
 
 
 def test_usage_that_cannot_be_true_is_none():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from commands import Said, command
-from remit.core.access import given
+from remit.core.access import parse_key
 
 
 def remit(folder: Path, *words: str) -> Said:
@@ -22,7 +22,7 @@ def listed(folder: Path, *words: str) -> list[dict[str, Any]]:
 def test_a_key_is_printed_once_and_alone_and_the_access_is_listed_and_revoked(tmp_path: Path):
     made = remit(tmp_path, "make", "ci", "--scope", "run", "--scope", "approve", "--days", "30", "--by", "ann")
     assert made.returncode == 0
-    key = given(made.stdout.removesuffix("\n"))
+    key = parse_key(made.stdout.removesuffix("\n"))
     assert key is not None
     assert f"access {key.id} for ci: run, approve, until 2" in made.stderr
     assert f"To end it: remit access revoke {key.id}" in made.stderr
@@ -30,7 +30,7 @@ def test_a_key_is_printed_once_and_alone_and_the_access_is_listed_and_revoked(tm
 
     bounded = remit(tmp_path, "make", "bot", "--bounds", '{"depth": 2}', "--agent", "coder", "--json")
     also = json.loads(bounded.stdout)
-    assert (also["bounds"], also["agent"], also["expires_at"], given(also["key"]) is not None) == (
+    assert (also["bounds"], also["agent"], also["expires_at"], parse_key(also["key"]) is not None) == (
         {"depth": 2},
         "coder",
         None,

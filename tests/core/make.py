@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
-from remit.core.entry import Draft, Entry, Writer, written
+from remit.core.entry import Draft, Entry, Writer, after_write
 from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
 from remit.core.kinds.tasks import Claim, Queued, Requeue
 from remit.core.kinds.tasks import claimed as claimed_event
@@ -44,7 +44,7 @@ def entry(namespace: str = "codebase", key: str = "auth", value: object = "MVC",
     """A new entry; `by` and `now` say who wrote it and when, the rest is how the draft says it."""
     by = how.pop("by", Writer("coder"))
     now = how.pop("now", NOW)
-    return written(None, Draft(namespace, key, value, **how), by, now)
+    return after_write(None, Draft(namespace, key, value, **how), by, now)
 
 
 def journal(*unsealed: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from core.made import CI
 from core.make import NOW
 from remit.core import access
-from remit.core.access import GivenKey, MadeAccess, expiry, given, included, info, key_of, limits, scopes, wrong_id
+from remit.core.access import GivenKey, MadeAccess, expiry, included, info, key_of, limits, parse_key, scopes, wrong_id
 from remit.core.bounds import TOP, Bounds
 from remit.core.times import DAY, SECOND
 from remit.errors import BadInput
@@ -24,8 +24,8 @@ GIVEN, KEY = key_of(bytes(range(10)), bytes(range(32)))
 @pytest.mark.rule("access.form")
 def test_a_key_has_a_prefix_an_id_256_bits_and_a_checksum():
     assert KEY.reveal() == "rmt_aaaqeayeaudaocaj_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8_da4d1724"
-    assert given(KEY.reveal()) == GIVEN
-    assert [given(text) for text in ("", "x" * 73, KEY.reveal().upper(), KEY.reveal()[:-1] + "0")] == [None] * 4
+    assert parse_key(KEY.reveal()) == GIVEN
+    assert [parse_key(text) for text in ("", "x" * 73, KEY.reveal().upper(), KEY.reveal()[:-1] + "0")] == [None] * 4
     assert GIVEN.id == "aaaqeayeaudaocaj"
     assert re.fullmatch("[0-9a-f]{64}", GIVEN.digest)
     assert "AAECAw" not in repr(MadeAccess(info(CI, None, NOW), KEY))
@@ -36,17 +36,17 @@ def test_a_key_has_a_prefix_an_id_256_bits_and_a_checksum():
 def test_any_key_is_understood_and_none_with_another_character(id_: bytes, secret: bytes, data: some.DataObject):
     made, key = key_of(id_, secret)
     text = key.reveal()
-    assert given(text) == made
+    assert parse_key(text) == made
     at = data.draw(some.integers(0, len(text) - 1))
     other = data.draw(some.sampled_from("abcXYZ019_-é\n \0").filter(lambda letter: letter != text[at]))
-    assert given(text[:at] + other + text[at + 1 :]) is None
+    assert parse_key(text[:at] + other + text[at + 1 :]) is None
 
 
 @pytest.mark.rule("access.form")
 @drawn(some.text(max_size=100))
 def test_other_text_is_no_key(text: str):
-    assert given(text) is None
-    assert given(f"rmt_{text}") is None
+    assert parse_key(text) is None
+    assert parse_key(f"rmt_{text}") is None
 
 
 @pytest.mark.parametrize("value", ["", None, 7, "k7w2", "K7W2MZQ4C3X5AB6D", "k7w2mzq4c3x5ab6d\n", KEY.reveal()])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from core.make import AGENTS, agent_names, agent_sets
-from remit.core.allow import ANY, NONE, agents, both, either, has, spelled, within
+from remit.core.allow import ANY, NONE, agents, both, either, has, names_text, within
 from remit.errors import BadInput
 
 # --- reading what people write -----------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_any_allows_every_name(name):
 
 @pytest.mark.parametrize(("names", "said"), [(ANY, "anyone"), (NONE, "no one"), (frozenset({"b", "a"}), "a, b")])
 def test_names_are_spelled_for_people(names, said):
-    assert spelled(names) == said
+    assert names_text(names) == said
 
 
 def test_any_shows_as_the_word_it_is_written_with():

@@ -13,13 +13,13 @@ from remit.core.entry import (
     Draft,
     Writer,
     address,
+    after_write,
     lifetime,
     read_extends,
     rendered,
     snapshot,
     structured,
     touched,
-    written,
 )
 from remit.core.times import DAY
 from remit.core.values import digest, encode
@@ -115,7 +115,7 @@ def test_a_ttl_is_read_as_people_write_it(ttl, found):
 def test_a_new_entry_carries_its_writer_its_task_its_chain_and_its_times():
     by = Writer("coder", "t2", ("lead", "coder"))
 
-    found = written(None, draft(lifetime=60), by, NOW)
+    found = after_write(None, draft(lifetime=60), by, NOW)
 
     assert (found.agent, found.task, found.chain, found.trust) == ("coder", "t2", ("lead", "coder"), "trusted")
     assert (found.created_at, found.updated_at, found.expires_at) == (NOW, NOW, NOW + 60)
@@ -125,9 +125,9 @@ def test_a_new_entry_carries_its_writer_its_task_its_chain_and_its_times():
 @pytest.mark.rule("entry.upsert")
 @given(json_values, json_values, lifetimes, st.integers(1, 50))
 def test_a_second_write_replaces_value_author_and_expiry_and_keeps_the_beginning(one, other, life, later):
-    first = written(None, draft(one, lifetime=1000, trust="untrusted"), Writer("coder", "t1"), NOW)
+    first = after_write(None, draft(one, lifetime=1000, trust="untrusted"), Writer("coder", "t1"), NOW)
 
-    second = written(first, draft(other, lifetime=life), Writer("tester", "t2"), NOW + later)
+    second = after_write(first, draft(other, lifetime=life), Writer("tester", "t2"), NOW + later)
 
     assert second.value == other
     assert (second.agent, second.task, second.trust) == ("tester", "t2", "trusted")
@@ -141,7 +141,7 @@ def test_a_second_write_replaces_value_author_and_expiry_and_keeps_the_beginning
 def test_writing_over_an_expired_entry_creates_it_again_but_the_version_goes_on():
     old = entry(lifetime=10)
 
-    found = written(old, draft("new"), Writer("coder"), NOW + 10)
+    found = after_write(old, draft("new"), Writer("coder"), NOW + 10)
 
     assert found.created_at == NOW + 10
     assert found.version == old.version + 1
@@ -152,22 +152,22 @@ def test_writing_over_an_expired_entry_creates_it_again_but_the_version_goes_on(
 def test_with_an_expected_version_a_write_succeeds_only_if_nobody_wrote_in_between(writes, expect):
     current = None
     for _ in range(writes):
-        current = written(current, draft(), Writer("coder"), NOW)
+        current = after_write(current, draft(), Writer("coder"), NOW)
 
     if expect == writes:
-        assert written(current, draft("mine", expect=expect), Writer("tester"), NOW).version == writes + 1
+        assert after_write(current, draft("mine", expect=expect), Writer("tester"), NOW).version == writes + 1
     else:
         with pytest.raises(Conflict, match=f"codebase/auth is at version {writes}, not {expect}; read it again"):
-            written(current, draft("mine", expect=expect), Writer("tester"), NOW)
+            after_write(current, draft("mine", expect=expect), Writer("tester"), NOW)
 
 
 @pytest.mark.rule("entry.cas", "entry.expiry")
 def test_what_has_expired_counts_as_not_there_yet():
     old = entry(lifetime=10)
 
-    assert written(old, draft(expect=0), Writer("coder"), NOW + 10).version == 2
+    assert after_write(old, draft(expect=0), Writer("coder"), NOW + 10).version == 2
     with pytest.raises(Conflict, match="is at version 0, not 1"):
-        written(old, draft(expect=1), Writer("coder"), NOW + 10)
+        after_write(old, draft(expect=1), Writer("coder"), NOW + 10)
 
 
 # --- living and ending -------------------------------------------------------------------------

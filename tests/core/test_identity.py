@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remit.core.bounds import TOP, Bounds
-from remit.core.identity import AskedFrom, content_of, keyed, question, said, unkeyed
+from remit.core.identity import AskedFrom, canonical_fields, content_of, keyed, question, unkeyed
 from remit.core.remit import Pass
 from remit.core.scope import BOARD, Scope
 
@@ -116,15 +116,15 @@ def test_a_key_belongs_to_the_task_that_asks_or_to_the_workspace():
 
 
 def test_nothing_and_everything_are_not_the_same():
-    assert said(made(sees="*"))["sees"] == "*"
-    assert said(made())["sees"] == []
+    assert canonical_fields(made(sees="*"))["sees"] == "*"
+    assert canonical_fields(made())["sees"] == []
 
 
 def test_a_part_that_has_no_spelling_is_told_and_not_left_out():
     wish = made()
     object.__setattr__(wish, "within", object())
     with pytest.raises(TypeError, match="no spelling"):
-        said(wish)
+        canonical_fields(wish)
 
 
 @pytest.mark.rule("crash.question")

@@ -26,6 +26,7 @@ from remit.core.money import (
     LeaseOpening,
     Short,
     Unit,
+    amount_text,
     figures,
     first_line,
     moves,
@@ -34,7 +35,6 @@ from remit.core.money import (
     purse_data,
     purse_restored,
     shared,
-    spelled,
 )
 from remit.core.projection import PROJECTION, changes
 from remit.core.raising import Raise, Want, lacking, raising, tightest
@@ -471,7 +471,7 @@ def test_a_lease_of_the_whole_run_is_called_so():
 
 
 def test_an_amount_is_written_with_its_unit():
-    assert (spelled("credits", 1_230_000), spelled("tokens", 12_300)) == ("$1.23", "12,300 tokens")
+    assert (amount_text("credits", 1_230_000), amount_text("tokens", 12_300)) == ("$1.23", "12,300 tokens")
 
 
 # -- tables -----------------------------------------------------------------------------------------------------

@@ -128,10 +128,10 @@ def test_what_is_delegated_never_outlives_its_asker(above: Span, below: Span, be
     asker = begun(above)
     child = begun(below, began, asker)
     assert child.ends <= asker.ends
-    if asker.lost(now):
-        assert child.lost(now)
+    if asker.why_stopped(now):
+        assert child.why_stopped(now)
     if asker.has_stopped(now) or (child.has_timer and now >= child.ends):
-        assert child.lost(now) == "its time is up"
+        assert child.why_stopped(now) == "its time is up"
     assert child.is_under(asker)
     assert not asker.is_under(child)
 
@@ -140,9 +140,9 @@ def test_an_asker_that_has_stopped_takes_the_rights_of_all_below() -> None:
     asker = begun()
     child = begun(above=asker)
     grandchild = begun(above=child)
-    assert grandchild.lost(1) == ""
+    assert grandchild.why_stopped(1) == ""
     asker.cancel("not needed")
-    assert grandchild.lost(1) == "it was cancelled: not needed"
+    assert grandchild.why_stopped(1) == "it was cancelled: not needed"
     assert grandchild.state == "running", "its own life was not stopped"
 
 
@@ -157,7 +157,7 @@ def test_an_asker_that_has_stopped_takes_the_rights_of_all_below() -> None:
 def test_it_says_why_it_has_stopped(stop: Any, reason: str) -> None:
     life = begun()
     assert stop(life), "it has to leave its scope"
-    assert life.lost(1) == reason
+    assert life.why_stopped(1) == reason
 
 
 def test_who_has_no_timer_gets_one_when_its_askers_stands_still() -> None:

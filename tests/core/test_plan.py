@@ -24,11 +24,11 @@ from remit.core.plan import (
     identities,
     in_order,
     lead_restored,
+    plan_from_json,
     restored,
     sources,
     structured,
     whole,
-    written,
 )
 from remit.core.values import VALUE_LIMIT, decode, encode
 from remit.errors import BadInput
@@ -589,8 +589,8 @@ def test_the_agent_chosen_for_a_capability_is_named():
 
 @pytest.mark.rule("plan.written")
 def test_a_plan_that_its_caller_wrote_has_every_word_that_a_step_has():
-    assert written(whole(Plan([ALL_SAID, step("b")], "a book"))) == Plan([ALL_SAID, step("b")], "a book")
-    assert written({"steps": [{"id": "a", "title": "A"}]}) == Plan([Step("a", "A")])
+    assert plan_from_json(whole(Plan([ALL_SAID, step("b")], "a book"))) == Plan([ALL_SAID, step("b")], "a book")
+    assert plan_from_json({"steps": [{"id": "a", "title": "A"}]}) == Plan([Step("a", "A")])
 
 
 @pytest.mark.rule("plan.written")
@@ -609,4 +609,4 @@ def test_a_plan_that_its_caller_wrote_has_every_word_that_a_step_has():
 )
 def test_a_plan_that_its_caller_wrote_wrongly_is_refused(data, why):
     with pytest.raises(BadInput, match=why):
-        written(data)
+        plan_from_json(data)

@@ -23,7 +23,7 @@ from remit.core import lifecycle, projection
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
 from remit.core.change import KEYS, Change
-from remit.core.entry import Draft, Message, Retired, Writer, touched, written
+from remit.core.entry import Draft, Message, Retired, Writer, after_write, touched
 from remit.core.events import Gap, Labels, Place, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds.models import ToolDone, tool_done
@@ -702,7 +702,7 @@ def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(histor
     for now, (what, where, how) in enumerate(history, start=NOW):
         if what == "set":
             draft, retired = Draft("n", where, how, lifetime=50), Retired(last.get(where, 0))
-            shelf[where] = written(shelf.get(where), draft, BY, now, retired)
+            shelf[where] = after_write(shelf.get(where), draft, BY, now, retired)
             told.append(entry_set(shelf[where], HERE))
         elif what == "touch" and (longer := touched(shelf.get(where), how, now)) is not None:
             shelf[where] = longer

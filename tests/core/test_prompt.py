@@ -27,7 +27,7 @@ from remit.core.prompt import (
     restart_note,
     sent_back,
 )
-from remit.core.trust import message, told
+from remit.core.trust import message, prompt_text
 
 WRITE = Step("w", "Write it", "In plain words.", agent="ann", after=["a", "b"])
 DONE = (Done("Find sources", "bob", "Three books.\nTwo films."), Done("Ask around", "cy", "Nobody knows."))
@@ -95,7 +95,7 @@ def test_it_is_made_of_these_parts_and_of_no_others(step, done, sent):
     if any(one.text for one in done):
         expected += "\n\n## Context from prerequisite tasks\n"
     for one in done:
-        expected += f"\n### {one.title} (by {one.agent})\n{told(one.text, one.trust)}" if one.text else ""
+        expected += f"\n### {one.title} (by {one.agent})\n{prompt_text(one.text, one.trust)}" if one.text else ""
     if sent:
         expected += "\n\n## Messages from team members"
     for note in sent:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from core.make import entry, scope_sets
 from remit.core import scope
 from remit.core.allow import ANY
-from remit.core.entry import Draft, Writer, written
+from remit.core.entry import Draft, Writer, after_write
 from remit.core.receipt import LISTED, Receipt, Slice, kept_back
 from remit.core.scope import NOTHING, Scope, normal
 from remit.core.values import checked, digest, tokens_in
@@ -75,7 +75,7 @@ def test_an_entry_read_twice_is_listed_and_counted_once():
 def test_a_new_version_of_an_entry_is_listed_again():
     receipt = Receipt()
     old = entry(value="old")
-    new = written(old, Draft("codebase", "auth", "new"), Writer("tester"), old.updated_at)
+    new = after_write(old, Draft("codebase", "auth", "new"), Writer("tester"), old.updated_at)
 
     receipt.entry(old, "card")
     receipt.entry(new, "card")
@@ -166,7 +166,7 @@ def test_what_the_task_s_text_brings_along_is_listed_by_itself_and_counted_once(
     receipt = Receipt()
     parts = [part("step a", "x" * 40), part("message from bob", "y" * 8, "message")]
 
-    receipt.given(parts)
+    receipt.add_parts(parts)
     receipt.task("# Task: T" + "x" * 40 + "y" * 8)
 
     assert saw(receipt)[:2] == parts
@@ -181,7 +181,7 @@ def test_the_tokens_of_a_task_are_those_of_its_text_or_of_its_parts_if_those_are
     parts = [part(f"step {number}", text) for number, text in enumerate(texts)]
     whole = own + "".join(texts)
 
-    receipt.given(parts)
+    receipt.add_parts(parts)
     receipt.task(whole)
 
     assert receipt.tokens == max(tokens_in(whole), sum(one.tokens for one in parts))
@@ -193,7 +193,7 @@ def test_the_tokens_of_a_task_are_those_of_its_text_or_of_its_parts_if_those_are
 def test_given_nothing_a_receipt_lists_nothing():
     receipt = Receipt()
 
-    receipt.given([])
+    receipt.add_parts([])
 
     assert receipt.data() == Receipt().data()
 
@@ -202,7 +202,7 @@ def test_given_nothing_a_receipt_lists_nothing():
 def test_the_same_result_given_twice_is_listed_once_and_every_message_is_listed():
     receipt = Receipt()
 
-    receipt.given([part("step a", "x"), part("step a", "x"), *[part("message from bob", "ok", "message")] * 2])
+    receipt.add_parts([part("step a", "x"), part("step a", "x"), *[part("message from bob", "ok", "message")] * 2])
 
     assert [one.what for one in saw(receipt)] == ["step a", "message from bob", "message from bob"]
 

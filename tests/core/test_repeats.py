@@ -29,7 +29,7 @@ def signs(repeats: Repeats, actions, outcome="ok") -> list[Sign]:
         sign = repeats.asks(action).sign
         said.append(sign)
         if sign < Sign.BLOCK:
-            repeats.seen(action, outcome)
+            repeats.record(action, outcome)
         else:
             repeats.blocked(action)
     return said
@@ -65,7 +65,7 @@ def test_changing_outcomes_are_progress_and_never_blocked(actions):
     for number in range(200):
         action = actions[number % len(actions)]
         assert repeats.asks(action).sign is Sign.NONE
-        repeats.seen(action, str(number))
+        repeats.record(action, str(number))
 
 
 @pytest.mark.rule("repeat.progress")
@@ -73,25 +73,25 @@ def test_one_change_resets_the_count():
     repeats = Repeats()
     signs(repeats, ["a"] * 15)
 
-    assert repeats.seen("a", "something else") == ONCE
+    assert repeats.record("a", "something else") == ONCE
     assert repeats.asks("a") == Repetition(2)
-    assert repeats.seen("a", "something else") == Repetition(2)
+    assert repeats.record("a", "something else") == Repetition(2)
 
 
 @pytest.mark.rule("repeat.progress")
 def test_one_side_that_changes_is_progress_for_both_in_turn():
     repeats = Repeats()
     for number in range(40):
-        repeats.seen("poll", "pending" if number < 20 else str(number))
+        repeats.record("poll", "pending" if number < 20 else str(number))
         assert repeats.asks("work").sign is Sign.NONE
-        repeats.seen("work", str(number))
+        repeats.record("work", str(number))
 
 
 @pytest.mark.rule("repeat.same")
 def test_what_was_done_in_between_does_not_hide_a_repeat_and_what_is_long_ago_does_not_count():
     repeats = Repeats()
     for number in range(60):
-        repeats.seen("a" if number % 2 == 0 else f"other {number}", "ok")
+        repeats.record("a" if number % 2 == 0 else f"other {number}", "ok")
 
     assert repeats.asks("a") == Repetition(16)
     assert repeats.asks("other 1") == ONCE  # it has left the window
@@ -110,7 +110,7 @@ def test_a_request_that_is_blocked_before_any_outcome_counts_too():
 def test_the_count_is_what_the_last_thirty_say(done):
     repeats = Repeats()
     for action, outcome in done:
-        repeats.seen(action, outcome)
+        repeats.record(action, outcome)
 
     for action in "abc":
         outcomes = [came for what, came in done[-WINDOW:] if what == action]
@@ -144,7 +144,7 @@ def test_exactly_the_last_three_are_looked_at():
 def test_thresholds_of_ones_own_are_judged_by_and_enough_is_remembered_for_them():
     repeats = Repeats()
     repeats.judge_by(Thresholds(2, 3, 40))
-    signs = [repeats.seen("a", "same").sign for _ in range(41)]
+    signs = [repeats.record("a", "same").sign for _ in range(41)]
     assert signs == [Sign.NONE, Sign.WARN, *[Sign.BLOCK] * 37, Sign.STOP, Sign.STOP]
     assert Repetition(5, at=Thresholds(10, 20, 5)).sign is Sign.STOP
     assert Repetition(5, at=Thresholds(10, 5, 20)).sign is Sign.BLOCK

@@ -9,7 +9,7 @@ from core.made import NIGHTLY
 from core.make import NOW
 from remit import BOARD, Bounds, Scope
 from remit.core import scope
-from remit.core.schedule import catch_up_of, given_again, kept, operation, schedule_name
+from remit.core.schedule import catch_up_of, given_again, keywords_json, operation, schedule_name
 from remit.core.times import aware, is_schedule, starter
 from remit.core.values import NAME_LIMIT, decode, encode
 from remit.errors import BadInput
@@ -29,7 +29,7 @@ HOW: dict[str, Any] = {
 
 
 def test_keywords_are_the_same_after_they_were_kept_as_json():
-    text = encode(kept(HOW))
+    text = encode(keywords_json(HOW))
     again = given_again(decode(text))
     assert again == {
         "sees": scope.passed(HOW["sees"]),
@@ -42,7 +42,7 @@ def test_keywords_are_the_same_after_they_were_kept_as_json():
         "session": "s1",
         "priority": 3,
     }
-    assert encode(kept(again)) == text
+    assert encode(keywords_json(again)) == text
 
 
 def test_a_schedule_has_its_times_as_datetimes_and_its_keywords():

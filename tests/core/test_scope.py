@@ -51,7 +51,7 @@ def test_a_scope_of_one_version_shows_that_version_alone():
     assert third.address == Scope("acme", key="k") == Scope("acme", key="k").address
     assert scope.touches(frozenset((third,)), "acme", "k")
     assert not scope.touches(frozenset((third,)), "acme", "other")
-    assert scope.restored(scope.spelled(frozenset((third,)))) == {third}
+    assert scope.restored(scope.scope_texts(frozenset((third,)))) == {third}
 
 
 @pytest.mark.parametrize("wrong", [{"version": 1}, {"key": "k", "version": 0}, {"prefix": "k", "version": 1}])
@@ -338,7 +338,7 @@ def test_no_agent_can_be_named_into_the_memory_of_another():
     ],
 )
 def test_scopes_are_spelled_in_order(sees, said):
-    assert scope.spelled(sees) == said
+    assert scope.scope_texts(sees) == said
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ any_scopes = st.one_of(
 
 @given(st.just(ANY) | st.frozensets(any_scopes, max_size=5))
 def test_scopes_are_restored_from_their_spelling(sees):
-    assert scope.restored(scope.spelled(sees)) == sees
+    assert scope.restored(scope.scope_texts(sees)) == sees
 
 
 @pytest.mark.parametrize(

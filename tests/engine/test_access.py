@@ -11,7 +11,7 @@ from adapters.test_vault import forms
 from core.test_secret import shown
 from engine.helping import sound
 from remit import Bounds, Runtime
-from remit.core.access import given
+from remit.core.access import parse_key
 from remit.core.identity import AccessRow
 from remit.core.kinds.workspace import access_made
 from remit.engine.upkeep.access import MOST
@@ -33,7 +33,7 @@ async def test_an_access_is_made_listed_and_revoked(anywhere: Runtime, clock: Fa
     made = await access.make(
         "ci", scopes=["approve", "run"], expires=HOUR, agent="Lead", bounds=Bounds(depth=2), by="ann"
     )
-    key = given(made.key.reveal())
+    key = parse_key(made.key.reveal())
     assert key is not None
     assert key.id == made.id
     assert await database.opened_by(made.id) == anywhere.workspace.name

@@ -202,8 +202,8 @@ async def test_a_task_that_is_claimed_again_while_its_old_turn_runs_on_is_anothe
     old = alive.enter(LiveTask(remit, agent, Attempt(fence=1, queued=True)))
     new = alive.enter(LiveTask(remit, agent, Attempt(fence=3, queued=True)))
     assert (alive.latest(old), alive.latest(new)) == (old, new)
-    assert alive.lost({"task": 3}) == []
-    assert alive.lost({"task": 5}) == alive.lost({}) == [new]
+    assert alive.with_lost_claims({"task": 3}) == []
+    assert alive.with_lost_claims({"task": 5}) == alive.with_lost_claims({}) == [new]
     alive.leave(old)
     assert (old.over, new.over, alive.get("task")) == (True, False, new)
     alive.leave(new)

@@ -167,8 +167,8 @@ SAFEGUARDS: Final = (
     Safeguard(f"{_ACCESS}._may_write", nothing, "spy"),
     Safeguard("remit.engine.context:Sight.must_cover", nothing),
     Safeguard("remit.engine.context:Sight.must_cover", nothing, "spy", begin=22),
-    Safeguard("remit.core.remit:Rights.given", as_wished),  # an asker passes on what it does not have
-    Safeguard("remit.core.remit:Rights.given", as_wished, "spy"),
+    Safeguard("remit.core.remit:Rights.passed_on", as_wished),  # an asker passes on what it does not have
+    Safeguard("remit.core.remit:Rights.passed_on", as_wished, "spy"),
     Safeguard("remit.core.remit:handed_to", everything_too),
     Safeguard("remit.core.scope:board_of", one_board),
     Safeguard("remit.core.scope:board_of", one_board, "spy"),

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from remit import Bounds, Runtime, Workspace
-from remit.core.access import SCOPES, given, included, key_of
+from remit.core.access import SCOPES, included, key_of, parse_key
 from remit.errors import Unauthorised
 from remit.ports import Database, Store
 from remit.runtime.workspace import opening_of
@@ -83,7 +83,7 @@ async def wrong_keys(rt: Runtime, clock: FakeClock) -> dict[str, str]:
     await rt.workspace.access.revoke(revoked.id)
     expired = await rt.workspace.access.make("expired", scopes="admin", expires=timedelta(hours=1))
     clock.advance(3_600)
-    known = given(good)
+    known = parse_key(good)
     assert known is not None
     forged = key_of(bytes(10), bytes(32))[1].reveal()
     body = good[:21] + forged[21:64]

@@ -10,7 +10,7 @@ import pytest
 from remit import Bounds, Client, Plan, Runtime, Secret, Step, Turn
 from remit.adapters.http_wire import HttpWire
 from remit.adapters.vault import fresh_master
-from remit.core.access import given
+from remit.core.access import parse_key
 from remit.errors import BadInput, Conflict, Forbidden, NoServer, NotFound, Refused, StoreError, Unauthorised
 from remit.runtime.calls import CALLS
 from remit.runtime.workspace import opening_of
@@ -77,7 +77,7 @@ async def test_an_admin_makes_keys_and_hooks_and_sets_keys_of_providers_over_a_s
             made = await client.access.make("ci", scopes="run", bounds=Bounds(depth=2), expires=expires)
             assert (made.access.name, made.access.bounds.depth, made.access.scopes) == ("ci", 2, ("run",))
             assert made.access.expires_at == round(expires.timestamp() * 1e6)
-            assert given(made.key.reveal()) is not None
+            assert parse_key(made.key.reveal()) is not None
             assert [one.id for one in await rt.workspace.access.list()] == [made.id]
             soon = await client.access.make("soon", expires=60)
             assert soon.access.expires_at - soon.access.made_at == 60_000_000

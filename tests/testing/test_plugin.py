@@ -187,7 +187,7 @@ def test_a_number_of_runs_that_is_none_is_told(inner: pytest.Pytester):
 def seen() -> Iterator[Witness]:
     """A witness of what the test opens."""
     found = Witness(most=2)
-    stop = watching.watch(found.opened)
+    stop = watching.watch(found.record_workspace)
     yield found
     stop()
 
@@ -215,7 +215,7 @@ def test_of_many_runs_those_that_went_wrong_are_shown_before_the_newest(seen: Wi
     with team() as rt:
         for task in ("no number", "1", "2"):
             asyncio.run(rt.outcome("lead", task))
-    wrong, newest, more = seen.told().split("\n\n")
+    wrong, newest, more = seen.trees().split("\n\n")
     assert wrong.startswith("[failed] lead: no number |")
     assert newest.startswith("[completed] lead: 2 |")
     assert more == "and 1 more"
@@ -236,7 +236,7 @@ def test_models_and_tools_are_shown_and_where_a_tool_raised(seen: Witness, monke
             await rt.run("clerk", "find it")
 
     asyncio.run(work())
-    _, model, done, failed = seen.told().splitlines()
+    _, model, done, failed = seen.trees().splitlines()
     line = lookup.__code__.co_firstlineno + 2
     assert model.startswith("|- [model] openai-chat:m | 3 calls | ")
     assert re.fullmatch(r"""\|- \[tool\] lookup\(\{"what":"shelf"\}\) \| .* \| three""", done)
@@ -248,7 +248,7 @@ def test_models_and_tools_are_shown_and_where_a_tool_raised(seen: Witness, monke
 def test_a_large_tree_is_cut_and_what_failed_below_the_cut_is_shown(seen: Witness):
     with team() as rt:
         asyncio.run(rt.outcome("lead", "50"))
-    lines = seen.told().splitlines()
+    lines = seen.trees().splitlines()
     assert len(lines) == witness.LINES + 2
     assert lines[-2] == "... 11 lines more; what went wrong there:"
     assert lines[-1].startswith("`- [failed] coder: part 49 |")
@@ -259,7 +259,7 @@ def test_a_large_tree_is_cut_and_what_failed_below_the_cut_is_shown(seen: Witnes
 def test_a_run_whose_beginning_is_not_kept_says_so_in_a_line(seen: Witness):
     with team() as rt:
         asyncio.run(rt.outcome("lead", str(witness.OPERATIONS // 2)))
-    first, *latest = seen.told().splitlines()
+    first, *latest = seen.trees().splitlines()
     assert first.endswith("cannot be drawn: its first events are not kept; its last events:")
     assert len(latest) == witness.LATEST
     assert "task.completed lead" in latest[-1]
@@ -270,17 +270,17 @@ def test_runs_of_other_processes_are_shown_from_the_store(seen: Witness, tmp_pat
     with team(tmp_path / "team.db") as rt:
         asyncio.run(rt.outcome("lead", "1"))
     seen.begin()
-    assert seen.told() == ""
+    assert seen.trees() == ""
     with Workspace(tmp_path / "team.db") as workspace:
         assert len(asyncio.run(workspace.tasks.runs())) == 1
-    assert seen.told().startswith("[completed] lead: 1 |")
+    assert seen.trees().startswith("[completed] lead: 1 |")
 
 
 @pytest.mark.rule("testing.shows")
 def test_a_store_that_is_gone_is_told_of_in_a_line_with_what_this_process_wrote(seen: Witness):
     with TemporaryDirectory() as folder, team(f"{folder}/team.db") as rt:
         asyncio.run(rt.outcome("lead", "1"))
-    remark, tree = seen.told().split("\n\n")
+    remark, tree = seen.trees().split("\n\n")
     assert remark.startswith("the store cannot be read any more: NotFound: ")
     assert remark.endswith("; this is what this process wrote")
     assert tree.startswith("[completed] lead: 1 |")
@@ -294,7 +294,7 @@ def test_what_is_still_open_when_a_test_begins_is_shown_from_there_on(seen: Witn
         asyncio.run(rt.outcome("lead", "1"))
         seen.begin()
         asyncio.run(rt.outcome("lead", "2"))
-        assert seen.told().startswith("[completed] lead: 2 |")
+        assert seen.trees().startswith("[completed] lead: 2 |")
 
 
 class Damaged:
@@ -314,8 +314,8 @@ def test_a_run_that_cannot_be_drawn_is_told_of_in_a_line(seen: Witness):
         sink([event._replace(data={}) for event in events])
         return seen.begin
 
-    seen.opened(Damaged(), subscribe)
-    assert seen.told() == f"run {run} cannot be drawn: KeyError: 'task'"
+    seen.record_workspace(Damaged(), subscribe)
+    assert seen.trees() == f"run {run} cannot be drawn: KeyError: 'task'"
 
 
 def test_a_watcher_that_fails_is_logged_and_the_work_goes_on(caplog: pytest.LogCaptureFixture):

@@ -322,7 +322,7 @@ SAFEGUARDS: Final = (
     # Afterwards
     _one(
         "what is pruned is carried",
-        "remit.engine.upkeep.prune:carried",
+        "remit.engine.upkeep.prune:carry_over",
         no_list,
         _PRUNED,
     ),

@@ -191,17 +191,17 @@ def test_a_long_piece_is_sent_in_order_in_messages_of_seven_kilobytes_at_most(ad
         line = database.words("w")
         sender = WordsSender(line, bool)
         sender.hear(TextChunk("a", "t", "unwanted", begins=True))
-        assert sender.taken() == []
+        assert sender.take() == []
         sender.until = float("inf")
         sender.hear(TextChunk("a", "t", begins=True))
         for piece in ("one ", "two ", LONG, "\ud800"):
             sender.hear(TextChunk("a", "t", piece))
         sender.hear(TextChunk("a", "other", "z", begins=True))
         found = list[str]()
-        while messages := sender.taken():
+        while messages := sender.take():
             found += messages
         sender.hear(TextChunk("a" * MOST, "t", "a name that leaves no room"))
-        assert sender.taken() == []
+        assert sender.take() == []
     read = [json.loads(one) for one in found]
     assert max(len(one.encode()) for one in found) <= MOST
     mine = [one for one in read if one["task"] == "t"]
@@ -230,13 +230,13 @@ async def test_words_are_sent_no_longer_than_a_while_after_the_last_announcement
         line, listeners = database.words("w"), Watched()
         line.carry(listeners)
         courier = Courier(lambda: None, WordsPace(wanted=0.05))
-        courier.wanted([line])
+        courier.start_sending([line])
         (hear,) = listeners.hearing
         hear(TextChunk("a", "t", "lost: there is no connection", begins=True))
         with anyio.fail_after(PATIENCE):
             await listeners.left.wait()
         assert not listeners
-        courier.wanted([line])
+        courier.start_sending([line])
         assert len(listeners) == 1
         courier.stop()
         assert not listeners

@@ -89,7 +89,7 @@ class Endpoints:
         there is none."""
         return secret.reveal() if secret is not None else self._key_of(name) if name else ""
 
-    def opened(self, key: str) -> Secret | None:
+    def key_to_redact(self, key: str) -> Secret | None:
         """Return the key of this name, so that it can be redacted, or None if it is a placeholder."""
         value = self._key_of(key)
         return Secret(value) if len(value) >= _SHORTEST_KEY else None

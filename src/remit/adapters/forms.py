@@ -51,10 +51,12 @@ class TypeForm:
             from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only needed with a type
             from pydantic_core import PydanticSerializationError  # noqa: PLC0415
         except ImportError as error:
-            raise BadInput(f"{keyword}={_named(given)} needs pydantic: pip install 'remit[typed]' ({error})") from error
+            raise BadInput(
+                f"{keyword}={_type_name(given)} needs pydantic: pip install 'remit[typed]' ({error})"
+            ) from error
         self._misfit = ValidationError
         self._unwritable = PydanticSerializationError
-        self._name = _named(given)
+        self._name = _type_name(given)
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(_modern(given))
             self._adapter.rebuild(raise_errors=True)  # find an unknown name now, not when there is a result
@@ -152,7 +154,7 @@ def _modern(given: Any) -> Any:
     return reduce(lambda one, other: one | other, made) if origin in (Union, UnionType) else origin[made]
 
 
-def _named(given: object) -> str:
+def _type_name(given: object) -> str:
     name = getattr(given, "__name__", None) if isinstance(given, type) and not getattr(given, "__args__", ()) else None
     return name or shown(given).replace("typing.", "")
 

@@ -104,7 +104,7 @@ class HttpWire:
 
     async def open(self) -> None:
         """Keep connections open from now on, in this event loop."""
-        self._kept = self._made(kept=10)
+        self._kept = self._new_client(kept=10)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -122,10 +122,10 @@ class HttpWire:
         if self._kept is not None:
             yield self._kept
             return
-        async with self._made(kept=0) as client:
+        async with self._new_client(kept=0) as client:
             yield client
 
-    def _made(self, kept: int) -> httpx.AsyncClient:
+    def _new_client(self, kept: int) -> httpx.AsyncClient:
         return httpx.AsyncClient(
             base_url=self.where,
             headers={"Authorization": f"Bearer {self._key.reveal()}"} if self._key is not None else {},

@@ -56,7 +56,7 @@ _FRAMEWORKS: Final = (
 
 def framework_of(thing: object) -> str | None:
     """Return the name of an agent's framework, or None if it is unknown."""
-    found = _found(thing)
+    found = _framework_of(thing)
     return None if found is None else found.name
 
 
@@ -70,7 +70,7 @@ def joined(
     """Return an agent of another framework as a member of a team. `members` are the agents it may
     ask, as far as they are named; `how` are the options of every guest: `prompt`, `deps`, `ungoverned`. Raise
     `BadInput` if its framework is unknown, or if a required package is not installed."""
-    found = _found(thing)
+    found = _framework_of(thing)
     if found is None:
         hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""
         *others, last = (framework.thing for framework in _FRAMEWORKS)
@@ -84,7 +84,7 @@ def joined(
     return make(thing, verbs=verbs, **more, **how)
 
 
-def _found(thing: object) -> _Framework | None:
+def _framework_of(thing: object) -> _Framework | None:
     kinds = [(kind.__module__, kind.__name__) for kind in type(thing).__mro__]
     for framework in _FRAMEWORKS:
         for module, name in kinds:

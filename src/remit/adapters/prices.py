@@ -45,7 +45,7 @@ class KnownPrices:
     def __init__(self, overrides: Mapping[str, Price] = _NONE, *, clock: Clock | None = None) -> None:
         self._overrides = _checked(overrides)
         self._clock = clock
-        self._listed = lru_cache(REMEMBERED)(_listed)
+        self._listed = lru_cache(REMEMBERED)(_list_entry)
         self._has_list = True
         try:
             import_module("genai_prices.data")  # the import takes half a second, so do it now and not while agents run
@@ -61,7 +61,7 @@ class KnownPrices:
         of_type(usage, Usage, "usage takes Usage(...)")
         if (price := self._override(model)) is not None:
             return prices.cost(price, usage)
-        found = self._found(model)
+        found = self._look_up(model)
         return None if found is None else _cost(found.get_prices(self._now()), usage)
 
     def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
@@ -70,7 +70,7 @@ class KnownPrices:
         ways = prices.readings(input_tokens, max_output)
         if (price := self._override(model)) is not None:
             return prices.worst(price, input_tokens, max_output)
-        if (found := self._found(model)) is None:
+        if (found := self._look_up(model)) is None:
             return None
         # Also try the price steps below: with less input a call may be at a more expensive step.
         costs = [
@@ -85,7 +85,7 @@ class KnownPrices:
         of_type(model, str, "a model is named by text")
         return next((self._overrides[name] for name in _spellings(model) if name in self._overrides), None)
 
-    def _found(self, model: str) -> "ModelInfo | None":
+    def _look_up(self, model: str) -> "ModelInfo | None":
         return self._listed(model) if self._has_list and len(model) <= _LONGEST_NAME else None
 
     def _now(self) -> datetime:
@@ -108,7 +108,7 @@ def _spellings(model: str) -> Iterator[str]:
         yield from (f"{provider}:{name}", f"{provider}/{name}", name)
 
 
-def _listed(model: str) -> "ModelInfo | None":
+def _list_entry(model: str) -> "ModelInfo | None":
     """Return the model in the price list, or None. The part before a mark is its provider, if one has that name."""
     from genai_prices.data import providers  # noqa: PLC0415 - see above
     from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415

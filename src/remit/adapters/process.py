@@ -189,13 +189,13 @@ class ProgramAgent:
 
     async def _worked(self, turn: HasTask, env: Mapping[str, str]) -> Any:
         if self._files is False:
-            return await self._called(turn, env)
+            return await self._output(turn, env)
         async with program_folder(None if self._files is True else os.fspath(self._files)) as folder:
             await folder.fill(cast("Any", turn))
-            said = await self._called(turn, {**env, VARIABLE: str(folder.path)})
+            said = await self._output(turn, {**env, VARIABLE: str(folder.path)})
             return answer_with(said, await folder.saved(cast("Any", turn)))
 
-    async def _called(self, turn: HasTask, env: Mapping[str, str]) -> str:
+    async def _output(self, turn: HasTask, env: Mapping[str, str]) -> str:
         task = await task_text(turn)
         run = partial(self._run, env=env, on_stderr=ProgressLines(turn))
         done = await (run(self._command, text=task) if self._on_stdin else run([*self._command, task]))
@@ -443,7 +443,7 @@ class Child(asyncio.SubprocessProtocol):
             stdin.write_eof()
             await self.over.wait()
         if self._wire.code is None:
-            raise ReaperLost(self._lost())
+            raise ReaperLost(self._lost_sentence())
         return Finished(self._wire.code, bytes(self._kept[1]), self.err, self._cut)
 
     @asynccontextmanager
@@ -499,7 +499,7 @@ class Child(asyncio.SubprocessProtocol):
         if self._wire.failed:
             raise self._cannot_start(OSError(self._wire.failed, os.strerror(self._wire.failed), self._command[0]))
         if not self._wire.program:
-            raise ReaperLost(self._lost())
+            raise ReaperLost(self._lost_sentence())
 
     def _cannot_start(self, error: OSError) -> Exception:
         if error.errno not in _CALLER:
@@ -507,7 +507,7 @@ class Child(asyncio.SubprocessProtocol):
         why = f"{error.strerror}: {shown(str(error.filename), 200)}"
         return BadInput(f"{shown(self._command[0])} cannot be started: {why}")
 
-    def _lost(self) -> str:
+    def _lost_sentence(self) -> str:
         """Return the sentence for a program whose end is unknown."""
         name, wire = shown(Path(self._command[0]).name), self._wire
         if wire.left:
@@ -548,7 +548,7 @@ class Child(asyncio.SubprocessProtocol):
         wire.read()
         wire.close()
         if wire.code is None and wire.program and not wire.left:
-            _log.warning("%s", self._lost())
+            _log.warning("%s", self._lost_sentence())
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(wire.program, SIGKILL)
         elif wire.left:

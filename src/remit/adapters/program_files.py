@@ -88,7 +88,7 @@ async def program_folder(where: str | None = None) -> AsyncGenerator[ProgramFold
     processes that were killed are removed by the next call. The default place is the system's temporary folder."""
     made: list[tuple[Path, int]] = []  # filled in the thread, so that a cancellation loses none
     try:
-        await to_thread.run_sync(lambda: made.append(_made(where or tempfile.gettempdir())))
+        await to_thread.run_sync(lambda: made.append(_new_folder(where or tempfile.gettempdir())))
         yield ProgramFolder(made[0][0])
     finally:
         with anyio.CancelScope(shield=True):
@@ -97,7 +97,7 @@ async def program_folder(where: str | None = None) -> AsyncGenerator[ProgramFold
                 os.close(lock)
 
 
-def _made(where: str) -> tuple[Path, int]:
+def _new_folder(where: str) -> tuple[Path, int]:
     path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
     lock = os.open(path, os.O_RDONLY)
     if fcntl is not None:  # pragma: no branch - Windows
@@ -128,7 +128,7 @@ def _sweep(where: Path, now: float) -> None:
 
 async def files_seen(turn: HasFiles) -> AsyncGenerator[tuple[Artifact, Any]]:
     """Yield the files that a turn was given and that its agent sees, each opened."""
-    for given in _given(turn):
+    for given in _references(turn):
         try:
             opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
         except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
@@ -136,7 +136,7 @@ async def files_seen(turn: HasFiles) -> AsyncGenerator[tuple[Artifact, Any]]:
         yield opened.artifact, opened
 
 
-def _given(turn: HasFiles) -> Iterator[Artifact | str]:
+def _references(turn: HasFiles) -> Iterator[Artifact | str]:
     """Yield the references in the data handed over and in the task, each digest once; a digest alone if its text is no
     whole reference."""
     handoff = turn.handoff

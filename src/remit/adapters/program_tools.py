@@ -140,7 +140,7 @@ def _arguments(given: Schema | Sequence[str]) -> tuple[dict[str, Any], Wrong]:
     if isinstance(given, Mapping):
         return _checked(given)
     names = [line(each, "an argument's name", 64) for each in items(given, "arguments takes a list of names")]
-    properties = {_named(name): {"type": "string"} for name in names}
+    properties = {_argument_name(name): {"type": "string"} for name in names}
     schema = {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
 
     def wrong(arguments: dict[str, Any]) -> list[str]:
@@ -162,7 +162,7 @@ def _checked(schema: Schema) -> tuple[dict[str, Any], Wrong]:
     closed: dict[str, Any] = {"properties": {}, "additionalProperties": False, **schema}
     check_schema(closed)
     for name in closed["properties"]:
-        _named(name)
+        _argument_name(name)
 
     def wrong(arguments: dict[str, Any]) -> list[str]:
         # Unknown arguments have no place in the command.
@@ -172,7 +172,7 @@ def _checked(schema: Schema) -> tuple[dict[str, Any], Wrong]:
     return closed, wrong
 
 
-def _named(name: str) -> str:
+def _argument_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise BadInput(f"an argument's name is made of letters, digits and _, not {shown(name)}")
     return name

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from remit.adapters.asking.http import Http, address, address_hidden
 from remit.adapters.asking.links import LOOK, Links, Option, labels
-from remit.adapters.asking.secrecy import SecretGiven, kept
+from remit.adapters.asking.secrecy import SecretGiven, secret_reader
 from remit.core.question import Inquiry
 from remit.errors import BadInput
 from remit.report.printable import picture_line, visible_line
@@ -27,7 +27,7 @@ class Slack:
 
     def __init__(self, webhook_url: SecretGiven, base_url: str, secret: SecretGiven, *, name: str = "slack") -> None:
         self.name = name
-        self._url = kept(webhook_url, "the address of Slack's webhook")
+        self._url = secret_reader(webhook_url, "the address of Slack's webhook")
         address(self._url(), "the address of Slack's webhook")
         if not base_url:
             raise BadInput("Slack needs the base_url under which links are answered; nothing comes back over Slack")

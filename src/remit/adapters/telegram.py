@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.adapters.asking.http import SECONDS, Answered, Http, address
 from remit.adapters.asking.links import TEXT, Option, labels, mac, option, options, replied, same
-from remit.adapters.asking.secrecy import SecretGiven, kept, token_hidden
+from remit.adapters.asking.secrecy import SecretGiven, secret_reader, token_hidden
 from remit.core.checks import between, items
 from remit.core.question import Inquiry
 from remit.core.values import shown
@@ -76,7 +76,7 @@ class Telegram:
         poll: int = POLL,
     ) -> None:
         self.name = name
-        self._token = kept(token, "the token of a bot")
+        self._token = secret_reader(token, "the token of a bot")
         if not _TOKEN.fullmatch(self._token()):
             raise BadInput("the token of a bot looks like 123456:ABC...; what was given is not shown here")
         self._bot = int(self._token().partition(":")[0])
@@ -100,7 +100,7 @@ class Telegram:
         head = f"{asked_by(inquiry)}\n"
         wants_words = options(inquiry)[0].code == TEXT
         # The last line identifies the question, because a reply quotes it.
-        last = f"\n\n{_REPLY}\n{self._carried(workspace, inquiry, TEXT)}" if wants_words else f"\n\n{inquiry.id}"
+        last = f"\n\n{_REPLY}\n{self._button_data(workspace, inquiry, TEXT)}" if wants_words else f"\n\n{inquiry.id}"
         part = f"\n\n{_PART}: {to_read(inquiry)}\n{inquiry.id}"
         room = _MESSAGE - _length(head) - max(_length(last), _length(part))
         shown = shown_question(inquiry, room, length=_length)
@@ -118,12 +118,12 @@ class Telegram:
 
     def _buttons(self, workspace: str, inquiry: Inquiry) -> dict[str, Any]:
         rows = [
-            [{"text": label, "callback_data": self._carried(workspace, inquiry, one.code)}]
+            [{"text": label, "callback_data": self._button_data(workspace, inquiry, one.code)}]
             for one, label in labels(inquiry, _LABEL)
         ]
         return {"inline_keyboard": rows}
 
-    def _carried(self, workspace: str, inquiry: Inquiry, code: str) -> str:
+    def _button_data(self, workspace: str, inquiry: Inquiry, code: str) -> str:
         """Return the data of a button: question, choice and MAC, so that it cannot be forged."""
         data = f"{inquiry.id}.{code}.{self._mac(workspace, inquiry, code)}"
         if len(data) > _DATA:
@@ -169,7 +169,7 @@ class Telegram:
         """Record an answer and return the sentence for its author; None if the action was no answer."""
         if press.chat != self._chat or press.who not in self._allow:
             return _NOT_YOURS if press.query else None
-        found = await self._found(desk, press)
+        found = await self._question_of_press(desk, press)
         if found is None:
             return _WRONG if press.query else None
         inquiry, chosen = found
@@ -186,7 +186,7 @@ class Telegram:
         await self._close(press, inquiry, f"{word} by {press.username or press.who}")
         return f"Recorded: {word}."
 
-    async def _found(self, desk: Desk, press: Press) -> tuple[Inquiry, Option] | None:
+    async def _question_of_press(self, desk: Desk, press: Press) -> tuple[Inquiry, Option] | None:
         match press.carries.split("."):
             case [question, code, given] if (press.said is not None) == (code == TEXT):
                 pass

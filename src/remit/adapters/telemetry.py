@@ -179,16 +179,16 @@ class Telemetry:
         self._traces: OrderedDict[str, str] = OrderedDict()  # of runs
         self._loads: set[asyncio.Task[None]] = set()
         self._pump = Pump(self._tell_dropped, lambda: self._each(lambda one: one.rest()), backlog)
-        self._unwatch = watching.watch(self._opened)
+        self._unwatch = watching.watch(self._on_opened)
         atexit.register(self._pump.flush, 2)
 
     def follow_open(self, opening: Opening) -> None:
         """Follow a workspace, now if it is open, else from its opening on."""
         self._agents.add(opening)
         if opening.is_open:
-            self._opened(opening, opening.records.subscribe)
+            self._on_opened(opening, opening.records.subscribe)
 
-    def _opened(self, opened: watching.Opened, subscribe: watching.Subscribe) -> None:
+    def _on_opened(self, opened: watching.Opened, subscribe: watching.Subscribe) -> None:
         opening = cast("Opening", opened)
         if not self._concerns(opening):
             return

@@ -44,7 +44,7 @@ class MasterVault:
             masters = None
             raise BadInput('MasterVault takes a Secret, which nothing prints: MasterVault(Secret(os.environ["NAME"]))')
         aead = _aead()  # first, so that errors below have no master key in a local variable
-        made = [_made(text, aead) for text in _parts(masters)]
+        made = [_parse_master_key(text, aead) for text in _parts(masters)]
         wrong = [number for number, one in enumerate(made, 1) if one is None]
         if wrong:
             raise BadInput(
@@ -110,7 +110,7 @@ def _parts(masters: Secret) -> list[str]:
     return [line.strip() for line in masters.reveal().replace(",", "\n").splitlines() if line.strip()]
 
 
-def _made(text: str, aead: Callable[[bytes], _Aead]) -> tuple[str, _Aead] | None:
+def _parse_master_key(text: str, aead: Callable[[bytes], _Aead]) -> tuple[str, _Aead] | None:
     """Return the id and the cipher of a master key, or None if the text is not a master key."""
     try:
         raw = b64decode(text, validate=True)

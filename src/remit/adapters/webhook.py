@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from remit.adapters.asking.http import Http, address, address_hidden
 from remit.adapters.asking.links import Links, signing_key
-from remit.adapters.asking.secrecy import SecretGiven, kept
+from remit.adapters.asking.secrecy import SecretGiven, secret_reader
 from remit.adapters.asking.server import AnswerServer
 from remit.core.hook import signed_headers
 from remit.core.question import Inquiry
@@ -37,7 +37,7 @@ class Webhook:
         now: Callable[[], int] = time_ns,
     ) -> None:
         self.name = name
-        self._url = kept(url, "the address of a webhook")
+        self._url = secret_reader(url, "the address of a webhook")
         address(self._url(), "the address of a webhook")
         self._key = signing_key(secret)
         self._links = Links(secret, base_url)

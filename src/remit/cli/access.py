@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.completing import AccessId, AgentName
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed, typed_data
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened_workspace, out, typed, typed_data
 from remit.cli.terminal import Rows, moment
 from remit.core.access import AccessInfo, limits
 from remit.core.bounds import TOP
@@ -30,7 +30,7 @@ def listing(*, all: Annotated[bool, Parameter(negative="")] = False, place: Wher
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found = asyncio.run(workspace.access.list())
     found = [one for one in found if all or one.state == "active"]
     if json:
@@ -77,7 +77,7 @@ def make(
     """
     expires = None if days is None else timedelta(microseconds=span_of_days(days, "--days"))
     limited = TOP if bounds is None else limits(typed_data(bounds, "--bounds", '{"depth": 2}'))
-    with opened(place, create=True) as workspace:
+    with opened_workspace(place, create=True) as workspace:
         made = asyncio.run(
             workspace.access.make(name, scopes=scope, expires=expires, agent=agent, bounds=limited, **act.said)
         )
@@ -106,7 +106,7 @@ def revoke(id: AccessId, *, place: Where = HERE, act: Acting = MYSELF, json: AsJ
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         changed = asyncio.run(workspace.access.revoke(id, **act.said))
     if json:
         emit({"id": id, "revoked": True, "changed": changed})

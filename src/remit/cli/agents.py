@@ -10,10 +10,22 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.completing import AgentName, TeamName
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out, typed, typed_with_team
+from remit.cli.options import (
+    HERE,
+    MYSELF,
+    Acting,
+    AsJson,
+    Where,
+    emit,
+    now,
+    opened_workspace,
+    out,
+    typed,
+    typed_with_team,
+)
 from remit.cli.terminal import Rows
 from remit.core import scope
-from remit.core.allow import ANY, Names, spelled
+from remit.core.allow import ANY, Names, names_text
 from remit.core.backoff import USUAL
 from remit.core.card import Card
 from remit.core.times import SECOND
@@ -50,7 +62,7 @@ def agents(
     if runtime or verbose:
         _team(runtime, as_json=json)
         return
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         cards = asyncio.run(workspace.looks.cards())
     if json:
         emit([wire.card(*one) for one in cards])
@@ -75,7 +87,7 @@ def withdraw(agent: AgentName, *, place: Where = HERE, act: Acting = MYSELF, jso
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(workspace.agents.withdraw(agent, **act.said))
     name = canonical(agent)
     if json:
@@ -87,7 +99,7 @@ def withdraw(agent: AgentName, *, place: Where = HERE, act: Acting = MYSELF, jso
 def _row(one: PublishedCard, at: int) -> list[Text | str]:
     card = one.card
     workers = str(one.workers) if one.workers else Text("none", "yellow")
-    asks = escaped(spelled(card.asks), 60)
+    asks = escaped(names_text(card.asks), 60)
     return [Text(escaped(card.name, 64), "bold"), escaped(_can(card), 200), asks, workers, age(at - one.published_at)]
 
 
@@ -127,9 +139,9 @@ def _parts(one: AgentStack) -> Iterator[tuple[str, str]]:
     card = one.card
     told = {
         "models": ", then ".join(_model(one, model) for model in one.models),
-        "asks": _listed(card.asks, "anyone"),
-        "tools": _listed(_own(card.tools), "any"),
-        "denied": _listed(card.deny, "all"),
+        "asks": _names_text(card.asks, "anyone"),
+        "tools": _names_text(_own(card.tools), "any"),
+        "denied": _names_text(card.deny, "all"),
         "approval": _approval(one),
         "guards": ", then ".join(one.guards),
         "around": ", then ".join(one.around),
@@ -152,7 +164,7 @@ def _own(tools: Names) -> Names:
     return tools if tools is ANY else tools - GROUPS["agents"] - GROUPS["context"] - GROUPS["people"]
 
 
-def _listed(names: Names, all_: str) -> str:
+def _names_text(names: Names, all_: str) -> str:
     return all_ if names is ANY else ", ".join(sorted(names))
 
 
@@ -166,7 +178,7 @@ def _approval(one: AgentStack) -> str:
 
 
 def _scopes(sees: scope.Sees) -> str:
-    return "everything" if sees is ANY else ", ".join(scope.spelled(sees))
+    return "everything" if sees is ANY else ", ".join(scope.scope_texts(sees))
 
 
 def _limits(one: AgentStack) -> Iterator[str]:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out, place_options
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened_workspace, out, place_options
 from remit.cli.terminal import moment
 from remit.core.checks import limit as checked_limit
 from remit.core.values import Json, encode, shown
@@ -52,7 +52,7 @@ def approvals(
         Print JSON.
     """
     most = checked_limit(limit, most=1_000)
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
 
         async def one(written: str) -> list[Inquiry]:
             return [await workspace.looks.question(written)]
@@ -119,7 +119,7 @@ def approve(
         raise BadInput("pass --edit for a task or --args for an action, not both")
     value: Json = arguments(args) if args is not None else edit
     said: dict[str, Any] = {"value": value, "why": why, "channel": CHANNEL, **act.said}
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
 
         async def done() -> str:
             id_ = (await workspace.looks.question(question)).id
@@ -141,7 +141,7 @@ def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
 
         async def done() -> str:
             id_ = (await workspace.looks.question(question)).id
@@ -163,7 +163,7 @@ def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSE
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
 
         async def done() -> str:
             id_ = (await workspace.looks.question(question)).id
@@ -232,10 +232,12 @@ def _decided(one: Inquiry) -> Iterator[Text]:
     yield Text.assemble(
         (one.id, "bold"), (f"  {state}", _COLOURS.get(one.state, "dim")), (f"{who}{where}{when}", "dim")
     )
-    yield Text.assemble(("   ", ""), (escaped(one.agent, 64), "cyan"), f"  {escaped(f'{one.text}{_said(one)}', 400)}")
+    yield Text.assemble(
+        ("   ", ""), (escaped(one.agent, 64), "cyan"), f"  {escaped(f'{one.text}{_decision(one)}', 400)}"
+    )
 
 
-def _said(inquiry: Inquiry) -> str:
+def _decision(inquiry: Inquiry) -> str:
     value = inquiry.value if isinstance(inquiry.value, str) or inquiry.value is None else encode(inquiry.value)
     return (f" → {value}" if value else "") + (f" ({inquiry.why})" if inquiry.why else "")
 

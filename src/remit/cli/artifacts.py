@@ -9,7 +9,7 @@ from typing import Annotated, Final, TypeAlias
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened_workspace, out, typed
 from remit.cli.terminal import Rows, moment
 from remit.core.values import shown
 from remit.engine.artifacts import OpenedArtifact, Source
@@ -38,7 +38,7 @@ def listing(*, run: str | None = None, place: Where = HERE, limit: int = 100, js
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found = asyncio.run(workspace.artifacts.list(run=run, limit=limit))
     if json:
         emit([_data(one) for one in found])
@@ -61,7 +61,7 @@ def get(artifact: str, file: FileOrPipe = "", *, place: Where = HERE) -> None:
     file
         The new file; "-" for standard output. [default: the name of the stored file, in this folder]
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(_get(workspace, artifact, file))
 
 
@@ -92,7 +92,7 @@ def put(
     """
     source: Source = _standard_input() if file == _PIPE else Path(file)
     trust = "untrusted" if untrusted else "trusted"
-    with opened(place, create=True) as workspace:
+    with opened_workspace(place, create=True) as workspace:
         saved = asyncio.run(workspace.artifacts.save(source, name, media_type, trust=trust, **act.said))
     if json:
         emit(saved.data())

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from remit.cli.doctor import show_health
-from remit.cli.options import AsJson, OwnStore, Where, emit, opened, out, store_at
+from remit.cli.options import AsJson, OwnStore, Where, emit, opened_workspace, out, store_at
 from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput
 from remit.report import wire
@@ -42,7 +42,7 @@ def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
     number = back_up(Path(store), file)
     if number != newest():
         return _not_examined(store, file, number, json=json)
-    with opened(Where(str(file))) as workspace:
+    with opened_workspace(Where(str(file))) as workspace:
         health = asyncio.run(examine(opening_of(workspace).database, opening_of(workspace).clock.now()))
     if json:
         emit({"store": store, "file": str(file), "schema": number, "sound": health.sound, **wire.object_of(health)})

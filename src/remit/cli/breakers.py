@@ -5,7 +5,7 @@ import asyncio
 from rich.text import Text
 
 from remit.cli.completing import AgentName
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out, typed
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened_workspace, out, typed
 from remit.cli.terminal import COLOURS, Rows
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.values import canonical
@@ -23,7 +23,7 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         named = asyncio.run(workspace.agents.breakers())
     if json:
         emit([wire.breaker(name, breaker) for name, breaker in named.items()])
@@ -45,7 +45,7 @@ def trip(agent: AgentName, *, why: str, place: Where = HERE, act: Acting = MYSEL
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         changed = asyncio.run(workspace.agents.trip(agent, why, **act.said))
     name = canonical(agent)
     _tell(
@@ -69,7 +69,7 @@ def reset(agent: AgentName, *, why: str = "", place: Where = HERE, act: Acting =
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         changed = asyncio.run(workspace.agents.reset(agent, why, **act.said))
     name = canonical(agent)
     _tell(name, "closed", f"'{name}' is {'back ' if changed else ''}in service", changed, as_json=json)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from rich.text import Text
 
 from remit.cli.completing import TaskId
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed_with_team
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened_workspace, out, typed_with_team
 from remit.core.lifecycle import TERMINAL
 from remit.errors import Conflict
 from remit.report.figures import count
@@ -45,7 +45,7 @@ def cancel(
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(_cancel(workspace, task, why, act, as_json=json))
 
 
@@ -63,7 +63,7 @@ def stop_all(
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(_stop_all(workspace, why, act, as_json=json))
 
 

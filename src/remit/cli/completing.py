@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.cli.options import TOML, Where, opened, team_file
+from remit.cli.options import TOML, Where, opened_workspace, team_file
 from remit.config.places import FILE_LIMIT, tables_in
 from remit.core.patterns import pattern
 from remit.errors import RemitError
@@ -88,7 +88,7 @@ def _teams() -> Iterator[Offer]:
 def _read(context: Any, look: Callable[[Workspace], Coroutine[None, None, list[Offer]]]) -> list[Offer]:
     place = Where(*(_typed(context, name) for name in ("--store", "--workspace", "--server")))
     try:
-        with opened(place) as workspace:
+        with opened_workspace(place) as workspace:
             found = asyncio.run(look(workspace))
     except RemitError:
         return []

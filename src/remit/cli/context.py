@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened_workspace, out
 from remit.cli.terminal import Rows, moment
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
@@ -36,7 +36,7 @@ def listing(
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         if not namespace:
             _print_namespaces(asyncio.run(workspace.context.namespaces()), as_json=json)
             return
@@ -60,7 +60,7 @@ def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) 
         Print the whole entry as JSON.
     """
     entries.address(namespace, key)
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         entry = asyncio.run(workspace.looks.entry(namespace, key))
     if entry is None:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
@@ -101,7 +101,7 @@ def put(
     """
     # Check first, before a file is created.
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
-    with opened(place, create=True) as workspace:
+    with opened_workspace(place, create=True) as workspace:
         version = asyncio.run(_put(workspace, draft, ttl, act))
     if json:
         emit({"namespace": namespace, "key": key, "version": version})
@@ -119,7 +119,7 @@ def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSEL
     key
         Key of the entry.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         gone = asyncio.run(_remove(workspace, namespace, key, act))
     if not gone:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
@@ -131,7 +131,7 @@ def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSEL
 
 def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Remove expired entries."""
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         count = asyncio.run(workspace.context.cleanup(**act.said))
     if json:
         emit({"removed": count})

@@ -6,7 +6,7 @@ import os
 from cyclopts import App
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened_workspace, out
 from remit.cli.terminal import Rows
 from remit.core.recovery import Resting, key_mark
 from remit.report import wire
@@ -28,11 +28,11 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found, at = asyncio.run(workspace.keys.cooling.list()), now()
     names = _names_here() if any(one.key for one in found) else {}
     if json:
-        emit([{**wire.resting(one), "key_name": _named(one, names)} for one in found])
+        emit([{**wire.resting(one), "key_name": _key_name(one, names)} for one in found])
     elif not found:
         out().print(Text("no key or model is paused", "dim"))
     else:
@@ -52,7 +52,7 @@ def clear(what: str = "", *, place: Where = HERE, act: Acting = MYSELF, json: As
         Print the number of cleared pauses as JSON.
     """
     marks = [mark for mark, name in _names_here().items() if name == what] if what else []
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         done = asyncio.run(workspace.keys.cooling.clear(marks[0] if marks else what, **act.said))
     if json:
         emit({"cleared": done})
@@ -61,13 +61,13 @@ def clear(what: str = "", *, place: Where = HERE, act: Acting = MYSELF, json: As
 
 
 def _what(one: Resting, names: dict[str, str]) -> list[Text | str]:
-    name = _named(one, names)
+    name = _key_name(one, names)
     mark = one.key.partition("#")[2] or one.key
     key = f"{name} ({mark})" if name else mark
     return [Text(escaped(key, 80), "bold"), escaped(one.model or "every model", 80), escaped(one.endpoint, 80)]
 
 
-def _named(one: Resting, names: dict[str, str]) -> str:
+def _key_name(one: Resting, names: dict[str, str]) -> str:
     own = one.key.partition("#")
     return own[0] if own[1] else names.get(one.key, "")
 

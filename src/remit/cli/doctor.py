@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, aside, emit, must_be_local, opened, out
+from remit.cli.options import HERE, AsJson, Where, aside, emit, must_be_local, opened_workspace, out
 from remit.core.events import KEYED
 from remit.core.values import shown
 from remit.engine.upkeep.doctor import Health, Tell, examine
@@ -33,7 +33,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     """
     kept = _hash(head)
     must_be_local(place, "doctor")
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         where = workspace.where
         with _telling() as tell:
             health = asyncio.run(

@@ -61,7 +61,7 @@ def find(
         )
     *module, wanted = request
     between(limit, "--limit", 1, MATCHES)
-    with _opened(module, store, workspace) as owner:
+    with _open_workspace(module, store, workspace) as owner:
         matches = asyncio.run(owner.agents.find(wanted, limit=MATCHES))
     chosen = next((match for match in matches if match.chosen), None)
     listed = matches[:limit]
@@ -72,7 +72,7 @@ def find(
     return 0 if listed else NOT_FOUND
 
 
-def _opened(module: list[str], store: str | None, workspace: str | None) -> Workspace:
+def _open_workspace(module: list[str], store: str | None, workspace: str | None) -> Workspace:
     if not module and not has_team():
         return Workspace(store_at(store), workspace_at(workspace), create=False)
     team = module[0] if module else usual_team()

@@ -15,7 +15,7 @@ from remit.cli.options import (
     Where,
     aside,
     emit,
-    opened,
+    opened_workspace,
     out,
     typed,
     typed_data,
@@ -64,7 +64,7 @@ def fork(
     other = {} if answer is None else {"answer": _read(answer)}
     if data is not None:
         other["data"] = typed_data(data)
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         forked, again = asyncio.run(_fork(workspace, run, at, task, other, act))
     if json:
         emit({"run": forked, "again": again})

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Unpack
 from cyclopts import Parameter
 
 from remit.cli.completing import ids
-from remit.cli.options import HERE, AsJson, Where, json_list, opened, out
+from remit.cli.options import HERE, AsJson, Where, json_list, opened_workspace, out
 from remit.core.checks import limit as checked_limit
 from remit.core.events import Event, is_blob
 from remit.core.values import INT_LIMIT, canonical
@@ -46,7 +46,7 @@ def history(
     """
     most = checked_limit(limit, most=INT_LIMIT)
     which: HistoryFilter = {"session": session, "agent": canonical(agent) if agent else None}
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(_print(workspace, which, run, most, as_json=json))
 
 

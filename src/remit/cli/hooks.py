@@ -5,7 +5,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened_workspace, out, typed
 from remit.cli.terminal import Rows, moment
 from remit.engine.hooks import no_hook
 from remit.report import wire
@@ -23,7 +23,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found = asyncio.run(workspace.hooks.list())
     if json:
         emit([wire.object_of(one) for one in found])
@@ -56,7 +56,7 @@ def add(url: str, *kinds: str, run: str = "", place: Where = HERE, act: Acting =
     json
         Print JSON.
     """
-    with opened(place, create=True) as workspace:
+    with opened_workspace(place, create=True) as workspace:
         made = asyncio.run(workspace.hooks.add(url, kinds, run=run, **act.said))
     _say(made, "added", as_json=json)
 
@@ -71,7 +71,7 @@ def remove(hook: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         if not asyncio.run(workspace.hooks.remove(hook, **act.said)):
             raise no_hook(hook)
     if json:
@@ -90,7 +90,7 @@ def rotate(hook: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         made = asyncio.run(workspace.hooks.rotate(hook, **act.said))
     _say(made, "has a new secret", as_json=json)
 
@@ -120,7 +120,7 @@ def deliveries(
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found = asyncio.run(workspace.hooks.deliveries(hook, state=state, limit=limit, before=before))
     if json:
         emit([wire.object_of(one) for one in found])
@@ -141,7 +141,7 @@ def replay(delivery: str, *, place: Where = HERE, act: Acting = MYSELF, json: As
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         again = asyncio.run(workspace.hooks.replay(delivery, **act.said))
     if json:
         emit({"id": again})

@@ -30,7 +30,7 @@ class Interrupts:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
 
-    def heard(self, _number: int, _frame: FrameType | None) -> None:
+    def on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.count += 1
         if self.count == 1:
             self._soon(self.first.set)
@@ -71,7 +71,7 @@ def interrupts() -> Generator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield heard
         return
-    before = {number: signal.signal(number, heard.heard) for number in _SIGNALS}
+    before = {number: signal.signal(number, heard.on_signal) for number in _SIGNALS}
     try:
         yield heard
     finally:

@@ -7,7 +7,7 @@ import sys
 from rich.text import Text
 
 from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened_workspace, out, typed
 from remit.cli.terminal import Rows, moment
 from remit.core.secret import LONGEST, Secret
 from remit.core.values import endpoint
@@ -26,7 +26,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         keys = asyncio.run(workspace.keys.names())
     if json:
         emit([wire.key(key) for key in keys])
@@ -49,8 +49,8 @@ def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = 
     json
         Print JSON.
     """
-    secret = _given(name)
-    with opened(place, create=True) as workspace:
+    secret = _read_key(name)
+    with opened_workspace(place, create=True) as workspace:
         key = asyncio.run(workspace.keys.set(name, secret, **act.said))
     if json:
         emit(wire.key(key))
@@ -68,7 +68,7 @@ def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         gone = asyncio.run(workspace.keys.remove(name, **act.said))
     if not gone:
         raise NotFound(f"there is no key '{endpoint(name)}'; `remit keys ls` shows those there are")
@@ -86,7 +86,7 @@ def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -
     json
         Print the number of keys as JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         done = asyncio.run(workspace.keys.rotate(**act.said))
     if json:
         emit({"encrypted_again": done})
@@ -116,7 +116,7 @@ def master() -> None:
     )
 
 
-def _given(name: str) -> Secret:
+def _read_key(name: str) -> Secret:
     """Return the key from a pipe, or prompt for it."""
     if sys.stdin.isatty():
         return Secret(getpass.getpass(f"the key of {escaped(name, 64)} (not shown): ").strip())

@@ -36,7 +36,7 @@ def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Tea
     if is_file(where):
         file = Path(where)
         if looks:
-            return _seen(file)
+            return _load_for_looking(file)
         made = team(file, runs=runs)
         trust_by_running(file)
         return made
@@ -46,7 +46,7 @@ def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Tea
     return Team(_in_module(module_name, name), RunDefaults())
 
 
-def _seen(file: Path) -> Team:
+def _load_for_looking(file: Path) -> Team:
     trusted = is_trusted(file)
     if not trusted:
         aside().print(Text(f"{NOT_IMPORTED}: to allow it: `remit trust`", "yellow"))

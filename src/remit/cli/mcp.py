@@ -13,7 +13,7 @@ from rich.text import Text
 from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, interrupts
 from remit.cli.loading import has_team, load_team
-from remit.cli.options import HERE, InWorkspace, OwnStore, aside, at_terminal, opened, stay_at
+from remit.cli.options import HERE, InWorkspace, OwnStore, aside, at_terminal, opened_workspace, stay_at
 from remit.cli.serve import hands
 from remit.core.checks import whole
 from remit.core.values import shown
@@ -67,7 +67,7 @@ def mcp(
             if concurrency == 0 or not (runtime or has_team()):
                 if concurrency:
                     raise BadInput("there is no team to run tasks with: pass one, or leave out --concurrency")
-                with opened(replace(HERE, store=store, workspace=workspace)) as alone:
+                with opened_workspace(replace(HERE, store=store, workspace=workspace)) as alone:
                     return asyncio.run(_serve(alone, pipes, as_))
             own = load_team(runtime).runtime
             serving = replace(own.serving_settings, concurrency=concurrency or own.concurrency or HANDS)

@@ -9,11 +9,24 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, now, opened, out, typed, with_unit
+from remit.cli.options import (
+    HERE,
+    MYSELF,
+    Acting,
+    AsJson,
+    OwnStore,
+    Where,
+    emit,
+    now,
+    opened_workspace,
+    out,
+    typed,
+    with_unit,
+)
 from remit.cli.terminal import Rows
 from remit.cli.times import typed_times
 from remit.core.limits import LimitUse
-from remit.core.money import Hold, Lease, spelled
+from remit.core.money import Hold, Lease, amount_text
 from remit.core.tally import SpendSeries
 from remit.core.times import aware, iso
 from remit.errors import BadInput
@@ -59,7 +72,7 @@ def account(
     json
         Print JSON. Credits are in millionths of a US dollar.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found, leases = asyncio.run(workspace.money.account()), asyncio.run(workspace.money.leases())
     parts = [lease for lease in leases if lease.kind != "account"]
     if json:
@@ -100,7 +113,7 @@ def grant(
     """
     if amount is None and not tokens:
         raise BadInput("give an amount: remit money grant 10USD, or --tokens 100000")
-    with opened(place, create=True) as workspace:
+    with opened_workspace(place, create=True) as workspace:
         given = with_unit(amount, "a grant")
         found = asyncio.run(workspace.money.grant(given, tokens=tokens, why=why, **act.said))
     if json:
@@ -120,7 +133,7 @@ def unfreeze(*, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: 
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         changed = asyncio.run(workspace.money.unfreeze(why, **act.said))
     if json:
         emit({"changed": changed})
@@ -140,7 +153,7 @@ def _print_account(console: Console, account: Account) -> None:
     console.print(_account_table(leases))
     for lease in leases:
         if lease.state == "frozen":
-            over = f"{spelled(lease.unit, lease.overrun)} more was spent than it had"
+            over = f"{amount_text(lease.unit, lease.overrun)} more was spent than it had"
             console.print(
                 Text(f"frozen, because {over}; grant more, then run `{typed('remit money unfreeze')}`", "red")
             )
@@ -151,9 +164,9 @@ def _account_table(leases: list[Lease]) -> Rows:
     rows = [
         [
             Text(lease.unit, "bold"),
-            *(spelled(lease.unit, x) for x in (lease.granted, lease.available, lease.reserved + lease.lent)),
-            spelled(lease.unit, lease.spent),
-            spelled(lease.unit, lease.overrun) if lease.overrun else "-",
+            *(amount_text(lease.unit, x) for x in (lease.granted, lease.available, lease.reserved + lease.lent)),
+            amount_text(lease.unit, lease.spent),
+            amount_text(lease.unit, lease.overrun) if lease.overrun else "-",
             Text(lease.state, "red" if lease.state == "frozen" else "green"),
         ]
         for lease in leases
@@ -167,8 +180,8 @@ def _lease_table(leases: list[Lease]) -> Rows:
         [
             Text(escaped(lease.id, 64)),
             Text({"carve": "set aside", "cap": "cap"}.get(lease.kind, lease.kind), "dim"),
-            *(spelled(lease.unit, x) for x in (lease.granted, lease.available, lease.reserved, lease.lent)),
-            spelled(lease.unit, lease.spent),
+            *(amount_text(lease.unit, x) for x in (lease.granted, lease.available, lease.reserved, lease.lent)),
+            amount_text(lease.unit, lease.spent),
             str(lease.users) if lease.users else "-",
             Text(escaped(", ".join(lease.above), 80), "dim"),
         ]
@@ -210,7 +223,7 @@ def spend(
     """
     if as_csv and json:
         raise BadInput("pass --csv or --json, not both")
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         start, end = typed_times(since, until, now())
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
         if by in SPEND_SERIES:
@@ -313,7 +326,7 @@ def _limit_row(use: LimitUse) -> list[Text | str]:
 
 def _limit_amount(unit: str, amount: int) -> str:
     if unit == "credits":
-        return spelled("credits", amount)
+        return amount_text("credits", amount)
     return f"{amount:,} {unit}" if amount != 1 else f"1 {unit[:-1]}"
 
 
@@ -329,7 +342,7 @@ def uncertain(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON. Credits are in millionths of a US dollar.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         holds = asyncio.run(workspace.money.uncertain())
     if json:
         emit([wire.hold(hold) for hold in holds])
@@ -351,7 +364,7 @@ def verify(*, place: Where = HERE, json: AsJson = False) -> int:
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         audit = asyncio.run(workspace.looks.ledger())
     if json:
         emit({"sound": audit.sound, **wire.object_of(audit)})
@@ -386,15 +399,15 @@ def reconcile(
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         hold = asyncio.run(workspace.looks.uncertain(call))
         cost = with_unit(amount, "a cost")
         back = asyncio.run(workspace.money.reconcile(hold, cost, tokens=tokens, why=why, **act.said))
     if json:
         emit({"call": hold, "back": back})
         return
-    given = [f"{spelled(unit, amount)} refunded" for unit, amount in back.items() if amount > 0]
-    given += [f"{spelled(unit, -amount)} more charged" for unit, amount in back.items() if amount < 0]
+    given = [f"{amount_text(unit, amount)} refunded" for unit, amount in back.items() if amount > 0]
+    given += [f"{amount_text(unit, -amount)} more charged" for unit, amount in back.items() if amount < 0]
     out().print(Text(f"call {hold} reconciled: {', '.join(given) or 'the charge was correct'}"))
 
 
@@ -405,9 +418,9 @@ def _hold_table(holds: list[Hold]) -> Rows:
             Text(hold.id),
             Text(escaped(hold.agent, 64), "bold"),
             Text(hold.run),
-            spelled("credits", hold.credits) if hold.credits else "-",
+            amount_text("credits", hold.credits) if hold.credits else "-",
             f"{hold.tokens:,}" if hold.tokens else "-",
-            Text(", ".join(spelled(unit, amount) for unit, amount in hold.claimed.items()) or "-", "red"),
+            Text(", ".join(amount_text(unit, amount) for unit, amount in hold.claimed.items()) or "-", "red"),
             Text(f"{hold.hour}Z", "dim"),
             Text(escaped(" ".join(dict.fromkeys((hold.why, hold.model))).strip(), 200)),
         ]
@@ -427,5 +440,5 @@ def _print_audit(audit: LedgerAudit) -> None:
     console.print(Text.assemble((f"the ledger {word}", colour), (f"  {figures}", "dim")))
     for unit, spent in audit.spent.items():
         told = audit.told.get(unit, 0)
-        rest = f", {spelled(unit, spent - told)} of that by runs that are pruned" if spent > told else ""
-        console.print(Text(f"{unit}: {spelled(unit, spent)} spent of the account{rest}", "dim"))
+        rest = f", {amount_text(unit, spent - told)} of that by runs that are pruned" if spent > told else ""
+        console.print(Text(f"{unit}: {amount_text(unit, spent)} spent of the account{rest}", "dim"))

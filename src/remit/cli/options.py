@@ -186,7 +186,7 @@ def workspace_at(given: str | None) -> str:
 
 
 @contextmanager
-def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
+def opened_workspace(place: Where, *, create: bool = False) -> Generator[Workspace]:
     """Open the workspace of a command, in a store or on a server. Without `create`, no new file is created."""
     if server := server_of(place):
         with remote_at(server) as workspace:

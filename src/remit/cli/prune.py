@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened_workspace, out
 from remit.core.times import span_of_days
 from remit.report.figures import count
 from remit.runtime.workspace import Workspace
@@ -35,7 +35,7 @@ def prune(
         Print JSON.
     """
     span_of_days(days, "--days")
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         number = asyncio.run(workspace.looks.prunable(days)) if dry_run else _pruned(workspace, days, act)
     if json:
         emit({"pruned": 0 if dry_run else number, "old": number})

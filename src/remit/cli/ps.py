@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias, cast
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed, typed_with_team
+from remit.cli.options import HERE, AsJson, Where, emit, now, opened_workspace, out, typed, typed_with_team
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
@@ -113,7 +113,7 @@ def ps(
         Print JSON.
     """
     most = checked_limit(limit, most=100_000)
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         which: TaskFilter = {**only.which(), "limit": most}
         if not (all or only.state):
             which["state"] = "open"
@@ -230,18 +230,19 @@ def _below(look: TaskLook, hint: str) -> Iterator[Text]:
     others = [worker for worker in crew if not worker.concurrency]
     if workers:
         yield Text(
-            f"{count(len(workers), 'worker')}, {sum(w.concurrency for w in workers):,} slots: {_called(workers)}", "dim"
+            f"{count(len(workers), 'worker')}, {sum(w.concurrency for w in workers):,} slots: {_worker_names(workers)}",
+            "dim",
         )
     elif any(line.record.state == "pending" for line in look.tasks):
         yield Text(f"no worker is running; start one: `{hint}`", "yellow")
-    elif any(look.crew.lost(line.record) for line in look.tasks):
+    elif any(look.crew.is_lost(line.record) for line in look.tasks):
         yield Text(f"no worker is running; `{hint}` ends or resumes abandoned tasks", "yellow")
     if others:
-        yield Text(f"{_called(others)} running without a queue", "dim")
+        yield Text(f"{_worker_names(others)} running without a queue", "dim")
     yield from _unread(look.undelivered)
 
 
-def _called(crew: list[Peer]) -> str:
+def _worker_names(crew: list[Peer]) -> str:
     more = f" and {len(crew) - 8} more" if len(crew) > 8 else ""
     return ", ".join(worker.called for worker in crew[:8]) + more
 

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.completing import TaskId
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened_workspace, out, typed
 from remit.runtime.workspace import Workspace
 
 
@@ -36,7 +36,7 @@ def retry(
     json
         Print the id of the new task as JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         again = asyncio.run(_retry(workspace, task, act, from_step, restart=restart))
     if json:
         emit({"task": again})

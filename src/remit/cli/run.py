@@ -382,7 +382,7 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
     """Wait for the rest of the run in this process; then claim nothing more, and requeue the rest."""
     if not heard.count and runtime.concurrency:
         await _wait_for_rest(runtime, run, heard)
-    others = await runtime.workspace.journal.read(_held)
+    others = await runtime.workspace.journal.read(_unfinished_here)
     if others and not heard.count:
         begun = f"{count(others, 'task')} of other runs started here"
         aside().print(Text(f"{begun}; unfinished ones are requeued after {HAND_BACK_SECONDS:g} s", "dim"))
@@ -416,9 +416,9 @@ def _rest(view: View, run: str, *, lasting: bool) -> int:
     return sum(not record.worker or record.worker in _here(view) for record in found)
 
 
-def _held(view: View) -> int:
+def _unfinished_here(view: View) -> int:
     """Return the number of queued tasks that this process has started and not ended."""
-    return sum(record.asked_how != "delegate" for worker in _here(view) for record in view.held(worker))
+    return sum(record.asked_how != "delegate" for worker in _here(view) for record in view.tasks_of_worker(worker))
 
 
 def _here(view: View) -> set[str]:

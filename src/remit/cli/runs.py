@@ -4,7 +4,7 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team
+from remit.cli.options import HERE, AsJson, Where, emit, opened_workspace, out, typed_with_team
 from remit.cli.ps import EVERY, Narrowed, labelled, took
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
@@ -28,7 +28,7 @@ def runs(*, place: Where = HERE, only: Narrowed = EVERY, limit: int = 20, json: 
         Print JSON.
     """
     most = checked_limit(limit)
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         lines, crew, vitals = asyncio.run(workspace.looks.runs(most, **only.which()))
         where = workspace.where
     if json:

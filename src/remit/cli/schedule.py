@@ -20,7 +20,7 @@ from remit.cli.options import (
     Where,
     aside,
     emit,
-    opened,
+    opened_workspace,
     out,
     stay_at,
     typed,
@@ -49,7 +49,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         found = asyncio.run(workspace.schedules.list())
     if json:
         emit([wire.schedule(one) for one in found])
@@ -188,7 +188,7 @@ def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
             raise missing(name, known)
         return await workspace.schedules.remove(name, **act.said)
 
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(removed(workspace))
     if json:
         emit({"name": name, "removed": True})
@@ -230,7 +230,7 @@ def _set(state: str, name: str, place: Where, act: Acting, *, as_json: bool) -> 
         changed = await (schedules.pause if state == "paused" else schedules.resume)(name, **act.said)
         return changed, next((one for one in await schedules.list() if one.name == name), None)
 
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         changed, found = asyncio.run(done(workspace))
     if as_json:
         emit({"name": name, "state": state, "changed": changed})

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from remit.cli.completing import TaskId
 from remit.cli.drawing import answer, decision_lines, receipts, receipts_in_short, refusals, summed_up, tree_view
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_beside
+from remit.cli.options import HERE, AsJson, Where, emit, opened_workspace, out, write_beside
 from remit.cli.terminal import colour, moment
 from remit.core.events import Event, read
 from remit.core.kinds.sharing import ArtifactSaved
@@ -185,7 +185,7 @@ def coloured(picture: str) -> Text:
 
 
 def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         task, found = asyncio.run(workspace.looks.talk(typed))
     if json:
         emit([wire.conversation(one) for one in found])
@@ -205,7 +205,7 @@ def root_of(typed: str, place: Where) -> Node:
 
 def _part(typed: str, place: Where) -> tuple[Node, list[Event]]:
     """Return the tree of a run or a task, and the events of the run."""
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         record, events = asyncio.run(workspace.looks.part(typed))
     return part_of(events, record.id), events
 

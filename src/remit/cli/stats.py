@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.breakers import breaker_state
-from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed
+from remit.cli.options import HERE, AsJson, Where, emit, now, opened_workspace, out, typed
 from remit.cli.terminal import Rows
 from remit.cli.times import typed_times
 from remit.core.times import aware, iso
@@ -50,7 +50,7 @@ def stats(
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         start, end = typed_times(since, until, now())
         who = canonical(agent) if agent else ""
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.completing import TaskId
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened_workspace, out
 from remit.cli.ps import took, where, without_worker
 from remit.cli.terminal import moment, outcome_text, state_text
 from remit.core.times import is_schedule
@@ -35,7 +35,7 @@ def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) 
     json
         Print JSON.
     """
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         seen, lacking = asyncio.run(_look(workspace, task))
     if json:
         emit(seen_data(seen))

@@ -38,7 +38,7 @@ from remit.cli.run import NO_LABELS, AskedFor, LabelOptions, asked_by, asked_for
 from remit.cli.times import typed_delay
 from remit.cli.watch import print_end, print_outcome, wait_for_end
 from remit.config.teams import RunDefaults
-from remit.core.plan import Plan, written
+from remit.core.plan import Plan, plan_from_json
 from remit.core.values import decode
 from remit.engine.asking import StartingQueued, Submitting, SubmittingPlan
 from remit.engine.queue.task import Task
@@ -146,7 +146,7 @@ def submit(
             return owner.submit_plan(asks, **how)
         if team:
             return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
-        return _asked(owner, asked_for(defaults, agent, task, "submit"), how, alone)
+        return _submission(owner, asked_for(defaults, agent, task, "submit"), how, alone)
 
     place = Where(store, workspace, server)
     team_opened, defaults = opened_team(where, place)
@@ -167,7 +167,7 @@ def _alone(remembers: bool, data: str | None) -> Submitting:
     return alone
 
 
-def _asked(owner: Workspace, asked: AskedFor, how: StartingQueued, alone: Submitting) -> Awaitable[Task]:
+def _submission(owner: Workspace, asked: AskedFor, how: StartingQueued, alone: Submitting) -> Awaitable[Task]:
     """Submit a task, a goal for a team, or a plan."""
     lead = asked.lead
     if lead is None:
@@ -201,7 +201,7 @@ def request_words(
 def read_plan(plan: Path) -> Plan:
     """Return the plan in a file."""
     try:
-        return written(decode(plan.read_text(encoding="utf-8")))
+        return plan_from_json(decode(plan.read_text(encoding="utf-8")))
     except OSError as error:
         raise BadInput(f"the plan in {plan} cannot be read: {error.strerror}") from error
     except BadInput as no:

@@ -34,7 +34,7 @@ def usage_error(error: CycloptsError) -> str:
         case MissingArgumentError() if missing := _missing(error):
             return missing
         case UnusedCliTokensError(unused_tokens=[word, *_]):
-            return f"{_called(error)} does not take {shown(word)}; {_help(error)}"
+            return f"{_command_words(error)} does not take {shown(word)}; {_help(error)}"
         case CoercionError(token=Token() as token, target_type=kind) if choices := ", ".join(map(repr, _choices(kind))):
             return f"{token.keyword or 'this'} is one of {choices}, not {shown(token.value)}"
         case _:
@@ -56,12 +56,12 @@ def whole_help(app: App, given: Sequence[str]) -> Generator[None]:
         command.help = short
 
 
-def _called(error: CycloptsError) -> str:
+def _command_words(error: CycloptsError) -> str:
     return " ".join(("remit", *(error.command_chain or ())))
 
 
 def _help(error: CycloptsError) -> str:
-    return f"`{_called(error)} --help` shows how to write it"
+    return f"`{_command_words(error)} --help` shows how to write it"
 
 
 def _missing(error: MissingArgumentError) -> str:
@@ -72,7 +72,7 @@ def _missing(error: MissingArgumentError) -> str:
         return ""
     positional = argument.field_info.is_positional
     name = argument.name.removeprefix("--").upper() if positional else argument.name
-    return f"{_called(error)} needs {name}; {_help(error)}"
+    return f"{_command_words(error)} needs {name}; {_help(error)}"
 
 
 def _choices(kind: object) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from remit.cli.completing import TaskId
 from remit.cli.drawing import summed_up
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened_workspace, out, typed_with_team
 from remit.cli.outages import Outages
 from remit.cli.ps import without_worker
 from remit.cli.screen import Screen, on_screen, show
@@ -55,13 +55,13 @@ def watch(
     if not all:
         follow_run(run, place)
         return
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(_all(workspace, out()))
 
 
 def follow_run(typed: str, place: Where, *, quiet: bool = False) -> None:
     """Show a run until it ends; with `quiet`, only wait."""
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         asyncio.run(_until_end(workspace, typed) if quiet else _one(workspace, typed, out()))
 
 
@@ -128,7 +128,7 @@ def wait(*tasks: TaskId, place: Where = HERE, timeout: float | None = None, json
         Print the task as JSON; several as a list.
     """
     limit = None if timeout is None else span(timeout, "timeout") / SECOND
-    with opened(place) as workspace:
+    with opened_workspace(place) as workspace:
         try:
             found = asyncio.run(_wait(workspace, tasks or ("last",), limit, None if json else out()))
         except StoreAway as away:

@@ -49,7 +49,7 @@ class ServeAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        return f"http://{_named(self.host)}:{self.port}"
+        return f"http://{_host_in_url(self.host)}:{self.port}"
 
 
 class OpenServer(NamedTuple):
@@ -165,11 +165,11 @@ def _over_tls(address: ServeAddress) -> frozenset[str]:
 
 def _hosts(address: ServeAddress) -> frozenset[str]:
     """Return the Host headers to answer: the address itself, the names of this machine for itself, and those given."""
-    names = {_named(address.host), "localhost", "127.0.0.1", "[::1]"}
+    names = {_host_in_url(address.host), "localhost", "127.0.0.1", "[::1]"}
     return frozenset(f"{name}:{address.port}" for name in names) | {one.lower() for one in address.hosts}
 
 
-def _named(host: str) -> str:
+def _host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

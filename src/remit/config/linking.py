@@ -42,7 +42,7 @@ def check_references(read: Document) -> dict[str, Script]:
         at = ("agents", name)
         for asked in texts(table.get("asks")):
             if asked != "*":
-                _known(problems, (*at, "asks"), asked, names)
+                _check_agent_exists(problems, (*at, "asks"), asked, names)
         _tools(problems, at, table, _all_tools(read.tables))
         for key in texts(table.get("keys")):
             if not os.environ.get(key):
@@ -86,7 +86,7 @@ def _below(tables: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
         yield from cast("dict[str, Any]", found).items()
 
 
-def _listed(tables: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _tables_in(tables: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Return the tables of a list; other values are skipped."""
     found = tables.get(name)
     ones = cast("list[object]", found) if isinstance(found, list) else []
@@ -110,10 +110,10 @@ def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
 
 def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
     """Check the agents that are named outside the tables of agents."""
-    for number, limit in enumerate(_listed(read.tables, "limits")):
+    for number, limit in enumerate(_tables_in(read.tables, "limits")):
         for asked in texts(limit.get("agent")):
             if asked != "*":
-                _known(read.problems, ("limits", str(number), "agent"), asked, names)
+                _check_agent_exists(read.problems, ("limits", str(number), "agent"), asked, names)
     for name, table in tables_of(read.tables, "schedules").items():
         _known_in(read.problems, ("schedules", name), table, names)
     run = read.tables.get("run")
@@ -123,19 +123,19 @@ def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
         if "agent" in said and "coordinator" in said:
             read.problems.add(("run", "coordinator"), "there is agent already; set only one of agent or coordinator")
     plan = read.tables.get("plan")
-    for number, step in enumerate(_listed(cast("dict[str, Any]", plan), "steps") if isinstance(plan, dict) else ()):
+    for number, step in enumerate(_tables_in(cast("dict[str, Any]", plan), "steps") if isinstance(plan, dict) else ()):
         for asked in texts(step.get("agent")):
-            _known(read.problems, ("plan", "steps", str(number), "agent"), asked, names)
+            _check_agent_exists(read.problems, ("plan", "steps", str(number), "agent"), asked, names)
 
 
 def _known_in(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], names: Mapping[str, str]) -> None:
     """Check the agent and the coordinator that a table names."""
     for key in ("agent", "coordinator"):
         for asked in texts(table.get(key)):
-            _known(problems, (*at, key), asked, names)
+            _check_agent_exists(problems, (*at, key), asked, names)
 
 
-def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping[str, str]) -> None:
+def _check_agent_exists(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping[str, str]) -> None:
     try:
         there = canonical(asked) in names
     except BadInput:

@@ -29,11 +29,11 @@ class TeamPlace(NamedTuple):
 def store_in(table: Mapping[str, Any], folder: Path) -> str:
     """Return the store that a `[store]` table names: an address, or a file next to the team's file; "" for none. A list
     names several databases, which are on a line each."""
-    paths = [str(folder / path) for path in _listed(table.get("path"))]
-    return "\n".join(_listed(table.get("address")) or paths)
+    paths = [str(folder / path) for path in _as_list(table.get("path"))]
+    return "\n".join(_as_list(table.get("address")) or paths)
 
 
-def _listed(given: object) -> list[str]:
+def _as_list(given: object) -> list[str]:
     """Return one text or a list of texts as a list; other values are reported when the file is checked."""
     found = cast("list[object]", given) if isinstance(given, list) else [given] if given else []
     return [one for one in found if isinstance(one, str)]

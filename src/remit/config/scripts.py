@@ -161,7 +161,7 @@ class _ScriptedAgent:
             last = str(said["call"])
             call = ToolCall(last, said["with"], f"call-{number}")
             try:
-                results[last] = await self._used(turn, call)
+                results[last] = await self._use_tool(turn, call)
             except HandedOver as handed:
                 return handed.command
             times[last] += 1
@@ -197,7 +197,7 @@ class _ScriptedAgent:
             tools=names,
         )
 
-    async def _used(self, turn: TurnLike, call: ToolCall) -> object:
+    async def _use_tool(self, turn: TurnLike, call: ToolCall) -> object:
         if call.name not in self.tools and call.name not in self.verbs:
             return f"there is no tool '{call.name}'; there are {', '.join(sorted((*self.tools, *self.verbs)))}"
         verb = self.verbs.get(call.name)

@@ -74,7 +74,7 @@ class Team(NamedTuple):
 def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
     """Return the team of a file. Raise `BadInput` with all problems; if the team `runs`, including those of this
     machine only. Without `trusted`, no module of the folder is imported, and the team cannot run."""
-    made, problems = _made(file, connect=runs, trusted=trusted)
+    made, problems = _team_and_problems(file, connect=runs, trusted=trusted)
     raise_problems(problems if runs or made is None else ())
     assert made is not None
     return made
@@ -83,11 +83,13 @@ def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
 def check_team(file: Path, *, trusted: bool = True) -> tuple[Team | None, list[Problem]]:
     """Return the team of a file, or None if the file is invalid, and all its problems and warnings. Without `trusted`,
     no module is imported and no MCP server is started."""
-    made, problems = _made(file, connect=trusted, warn=True, trusted=trusted)
+    made, problems = _team_and_problems(file, connect=trusted, warn=True, trusted=trusted)
     return made, in_order(problems)
 
 
-def _made(file: Path, *, connect: bool, warn: bool = False, trusted: bool = True) -> tuple[Team | None, list[Problem]]:
+def _team_and_problems(
+    file: Path, *, connect: bool, warn: bool = False, trusted: bool = True
+) -> tuple[Team | None, list[Problem]]:
     read = document(file)
     scripts = check_references(read)
     if not right(read.tables, read.problems):
@@ -204,7 +206,7 @@ class _Building:
             said["last_word"] = Bounds(credits=said["last_word"])
         for key in ("needs_approval", "classify"):
             if said.get(key, RULES) != RULES:
-                said[key] = self._named(("policy", key), said[key])
+                said[key] = self._import_object(("policy", key), said[key])
         said["certainty"] = Certainty(**self._tables.get("certainty", {}))
         said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
@@ -305,7 +307,7 @@ class _Building:
             about["fallback"] = [self._model(model, name) for model in about.get("fallback", ())]
             made.model_agent(name, self._model(table["model"], name), retry=retry, **about)
         elif "guest" in table:
-            guest = self._named(("agents", name, "guest"), table["guest"])
+            guest = self._import_object(("agents", name, "guest"), table["guest"])
             if guest is not None:
                 self._add_guest(made, name, guest, retry=retry, **about)
         elif (answer := self._answer(("agents", name, "function"), table)) is not None:
@@ -319,13 +321,13 @@ class _Building:
         else:
             made.add(guest, name=name, **about)
 
-    def _named(self, path: tuple[str, ...], where: str) -> Any:
+    def _import_object(self, path: tuple[str, ...], where: str) -> Any:
         """Return the object at `module:name`, or None if there is none, which is a problem of this setting."""
         return self._part(path, lambda: self._find(where, self._folder))
 
     def _answer(self, path: tuple[str, ...], table: Mapping[str, Any]) -> Any:
         if "function" in table:
-            return self._named(path, table["function"])
+            return self._import_object(path, table["function"])
         if "a2a" in table:
             return self._part((*path[:-1], "a2a"), lambda: parts.remote_agent(table))
         if way := _coding(table):

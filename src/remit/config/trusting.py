@@ -61,16 +61,16 @@ def powers_of(file: Path) -> Powers:
 def is_trusted(file: Path) -> bool:
     """Whether the user trusts the folder of a file with its current content. A file without powers needs no trust."""
     folder = _folder(file)
-    if any(folder.is_relative_to(one) for one in _named()):
+    if any(folder.is_relative_to(one) for one in _paths_in_variable()):
         return True
     powers = powers_of(file)
-    return not powers.any() or _kept().get(str(folder)) == powers.digest
+    return not powers.any() or _read_trusted().get(str(folder)) == powers.digest
 
 
 def trust(file: Path) -> Powers:
     """Trust the folder of a file with its current content. Return what that allows."""
     powers = powers_of(file)
-    kept, folder = _kept(), str(_folder(file))
+    kept, folder = _read_trusted(), str(_folder(file))
     if powers.any() and kept.get(folder) != powers.digest:
         _keep({**kept, folder: powers.digest})
     return powers
@@ -86,7 +86,7 @@ def trust_by_running(file: Path) -> None:
 
 def distrust(folder: Path) -> bool:
     """Stop trusting a folder. Return whether it was trusted."""
-    kept = _kept()
+    kept = _read_trusted()
     if kept.pop(str(folder.absolute().resolve()), None) is None:
         return False
     _keep(kept)
@@ -95,7 +95,7 @@ def distrust(folder: Path) -> bool:
 
 def trusted_folders() -> list[str]:
     """Return the trusted folders, those from the environment first."""
-    return [*map(str, _named()), *sorted(_kept())]
+    return [*map(str, _paths_in_variable()), *sorted(_read_trusted())]
 
 
 def server_shown(store: str) -> str:
@@ -123,7 +123,7 @@ def _folder(file: Path) -> Path:
     return file.parent.absolute().resolve()
 
 
-def _named() -> list[Path]:
+def _paths_in_variable() -> list[Path]:
     return [Path(one).resolve() for one in os.environ.get(VARIABLE, "").split(os.pathsep) if Path(one).is_absolute()]
 
 
@@ -157,7 +157,7 @@ def _place() -> Path:
         raise BadInput(f"there is no home folder to keep trust in; set XDG_CONFIG_HOME, or {VARIABLE}") from error
 
 
-def _kept() -> dict[str, str]:
+def _read_trusted() -> dict[str, str]:
     place = _place()
     try:
         found: object = json.loads(place.read_text(encoding="utf-8"))

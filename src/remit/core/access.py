@@ -104,7 +104,7 @@ def key_of(id_bytes: bytes, secret: bytes) -> tuple[GivenKey, Secret]:
     return GivenKey(id_, whole_digest(text)), Secret(text)
 
 
-def given(text: str) -> GivenKey | None:
+def parse_key(text: str) -> GivenKey | None:
     """Return the id and the digest of a key that a caller sent, or None if it is none. A typing error is found without
     a query."""
     if len(text) != _LENGTH or (match := _KEY.fullmatch(text)) is None:
@@ -125,7 +125,7 @@ def wrong_id(value: object) -> str:
 
 def scopes(wanted: object) -> tuple[str, ...]:
     """Return the scopes of an access key, each once, in their order. Raise `BadInput` for others, and for none."""
-    words: Iterable[object] = wanted.split() if isinstance(wanted, str) else _listed(wanted)
+    words: Iterable[object] = wanted.split() if isinstance(wanted, str) else _scope_list(wanted)
     known = [*words]
     strange = [word for word in known if word not in SCOPES]
     if strange or not known:
@@ -134,7 +134,7 @@ def scopes(wanted: object) -> tuple[str, ...]:
     return tuple(scope for scope in SCOPES if scope in known)
 
 
-def _listed(wanted: object) -> Iterable[object]:
+def _scope_list(wanted: object) -> Iterable[object]:
     if isinstance(wanted, list | tuple | set | frozenset):
         return cast("Iterable[object]", wanted)
     raise BadInput(f"scopes is a list such as ['run', 'approve'], not {shown(wanted)}")

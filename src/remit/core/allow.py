@@ -24,7 +24,7 @@ NONE: Final[frozenset[str]] = frozenset()
 T = TypeVar("T")
 
 
-def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T] | Literal[Unbounded.ANY]:
+def as_set(given: object, what: str, read: Callable[[object], T]) -> frozenset[T] | Literal[Unbounded.ANY]:
     """Return a caller's list as a set: ANY for ANY or "*", otherwise one item or several, each read with `read`. Raise
     `BadInput` for None, and for "*" next to other items."""
     if given is ANY or given == "*":
@@ -40,7 +40,7 @@ def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T
 
 
 def agents(given: object, what: str = "agents") -> Names:
-    return listed(given, what, canonical)
+    return as_set(given, what, canonical)
 
 
 def both(a: Names, b: Names) -> Names:
@@ -75,7 +75,7 @@ def has(names: Names, name: str) -> bool:
     return names is ANY or name in names
 
 
-def spelled(names: Names) -> str:
+def names_text(names: Names) -> str:
     """Return the names for people: "anyone", "no one", or the names in order."""
     if names is ANY:
         return "anyone"

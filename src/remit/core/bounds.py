@@ -232,9 +232,9 @@ def _data(bounds: Bounds) -> dict[str, Json]:
     if bounds.tools is not ANY:
         data["tools"] = names_data(bounds.tools)
     if bounds.sees is not ANY:
-        data["sees"] = list(scope.spelled(bounds.sees))
+        data["sees"] = list(scope.scope_texts(bounds.sees))
     if bounds.writes is not ANY:
-        data["writes"] = list(scope.spelled(bounds.writes))
+        data["writes"] = list(scope.scope_texts(bounds.writes))
     for name in _FIGURES:
         value: int | None = getattr(bounds, name)
         if value is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from remit.core.records import NamedTuple, dataclass
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.times import DAY, aware, span
-from remit.core.trust import TRUSTED, Trust, key_told, known_trust, told
+from remit.core.trust import TRUSTED, Trust, key_told, known_trust, prompt_text
 from remit.core.values import Json, checked, decode, digest, encode, plain, shown, summary
 from remit.errors import BadInput, Conflict
 
@@ -128,7 +128,7 @@ class Retired(NamedTuple):
 NEVER: Final = Retired()
 
 
-def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Retired = NEVER) -> Entry:
+def after_write(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Retired = NEVER) -> Entry:
     """Return the entry after a write. Raise `Conflict` if `draft.expect` is another version than the current one.
 
     A retired version is never used again.
@@ -139,7 +139,7 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Reti
         where = f"{draft.namespace}/{draft.key}"
         raise Conflict(f"{where} is at version {current}, not {draft.expect}; read it again and decide again")
     created_at = old.created_at if old is not None and living else now
-    return _made(draft, by, now, created_at, (old.version if old is not None else max(retired)) + 1)
+    return _new_entry(draft, by, now, created_at, (old.version if old is not None else max(retired)) + 1)
 
 
 def counts_up(version: int) -> bool:
@@ -151,10 +151,10 @@ def written_blind(draft: Draft, by: Writer, now: int, op: str) -> Entry:
     """Return the entry after a write by an agent that may not read the address. The entry depends on nothing that is
     stored there. Its version comes from the operation id and is far above counted versions, so that it reveals nothing
     and is never reused."""
-    return _made(draft, by, now, now, _BLIND + int(digest(op), 16) % _BLIND)
+    return _new_entry(draft, by, now, now, _BLIND + int(digest(op), 16) % _BLIND)
 
 
-def _made(draft: Draft, by: Writer, now: int, created_at: int, version: int) -> Entry:
+def _new_entry(draft: Draft, by: Writer, now: int, created_at: int, version: int) -> Entry:
     return Entry(
         namespace=draft.namespace,
         key=draft.key,
@@ -205,16 +205,16 @@ def structured(entry: Entry) -> Json:
 
 def rendered(entry: Entry) -> str:
     """Return the value for a prompt. Untrusted text is quoted, so that no part of it can pose as the prompt."""
-    return told(entry.text, entry.trust)
+    return prompt_text(entry.text, entry.trust)
 
 
 def snapshot(entries: list[Entry]) -> str:
     """Return the entries of a board as text, sorted by key, with authors. Each entry is one line, so that none can pose
     as another."""
-    return "\n".join(_listed(entry) for entry in sorted(entries, key=lambda e: e.key))
+    return "\n".join(_entry_line(entry) for entry in sorted(entries, key=lambda e: e.key))
 
 
-def _listed(entry: Entry) -> str:
+def _entry_line(entry: Entry) -> str:
     said = f"{key_told(entry.key)} ({entry.agent or 'person'}): {summary(entry.text)}"
     return said if entry.trust == TRUSTED else f"> {said} [from outside, quoted as data]"
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
 
 from remit.core import breaker as breakers
-from remit.core.allow import Names, has, spelled
+from remit.core.allow import Names, has, names_text
 from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.lifecycle import RunFacts
@@ -40,7 +40,7 @@ class Refusals:
         self._recorded[hop] = None
         return True
 
-    def told(self, hop: "Refusable") -> None:
+    def count_refusal(self, hop: "Refusable") -> None:
         """Count a refused hop, once its transaction has been committed."""
         if hop not in self._recorded:
             self.more += 1
@@ -58,7 +58,7 @@ class Refusable:
         return self._tally.records(self)
 
     def refused(self) -> None:
-        self._tally.told(self)
+        self._tally.count_refusal(self)
 
 
 BUSY: Final = "concurrency"  # the only refusal that passes with time, so a caller may wait for it
@@ -203,7 +203,7 @@ def known(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if not has(facts.asks, wish.to):
-        sentence = f"'{remit.holder}' may not ask '{wish.to}'; its card lets it ask {spelled(facts.asks)}"
+        sentence = f"'{remit.holder}' may not ask '{wish.to}'; its card lets it ask {names_text(facts.asks)}"
         return deny("not-allowed", sentence)
     return admitted(remit, wish, facts)
 

@@ -81,10 +81,10 @@ class AskedFrom(NamedTuple):
     ceiling: Bounds | None = None
 
 
-def said(wish: Pass) -> dict[str, Json]:
+def canonical_fields(wish: Pass) -> dict[str, Json]:
     """Return all fields of a pass in canonical form. Later fields are left out unless they are set, so that the digests
     of requests recorded before they existed stay the same."""
-    parts = {name: _spelled(getattr(wish, name)) for name in _PARTS}
+    parts = {name: _canonical_part(getattr(wish, name)) for name in _PARTS}
     if wish.remembers:
         parts["remembers"] = wish.remembers
     if wish.data is not None:
@@ -101,14 +101,14 @@ def question(wish: Pass) -> tuple[str, ...]:
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}
     if not within and plain:
         return wish.to, wish.task
-    timeless = {name: part for name, part in said(wish).items() if name not in _TIMES}
+    timeless = {name: part for name, part in canonical_fields(wish).items() if name not in _TIMES}
     return wish.to, wish.task, encode({**timeless, "within": within})
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:
     """Return the digest of a whole request. Two requests have the same digest exactly if they ask for the same."""
     ceiling = where.ceiling.data if where.ceiling is not None else None
-    return _name([said(wish), where.task, where.session, where.asker, ceiling, how])
+    return _name([canonical_fields(wish), where.task, where.session, where.asker, ceiling, how])
 
 
 def keyed(key: str, where: AskedFrom) -> str:
@@ -125,7 +125,7 @@ def _name(parts: Json) -> str:
     return hashlib.sha256(encode(parts).encode()).hexdigest()[:32]
 
 
-def _spelled(part: object) -> Json:
+def _canonical_part(part: object) -> Json:
     if part is None or isinstance(part, str | int):
         return part
     if part is ANY:
@@ -144,21 +144,23 @@ _ADDRESS: Final = " at 0x"
 def arguments(given: tuple[object, ...]) -> str:
     """Return the digest of the arguments: equal arguments have the same digest in every process. A value without a text
     form of its own, such as an open connection, counts by its type only."""
-    return digest(_told(given, _DEEPEST))
+    return digest(_text_of(given, _DEEPEST))
 
 
-def _told(value: object, depth: int) -> str:
+def _text_of(value: object, depth: int) -> str:
     if depth < 0:
         return "…"
     if isinstance(value, list | tuple):
-        return f"[{','.join(_told(item, depth - 1) for item in cast('list[object]', value))}]"
+        return f"[{','.join(_text_of(item, depth - 1) for item in cast('list[object]', value))}]"
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
-        return f"{{{','.join(sorted(f'{_told(key, depth - 1)}:{_told(item, depth - 1)}' for key, item in items))}}}"
+        return (
+            f"{{{','.join(sorted(f'{_text_of(key, depth - 1)}:{_text_of(item, depth - 1)}' for key, item in items))}}}"
+        )
     if isinstance(value, AbstractSet):
-        return f"<{','.join(sorted(_told(item, depth - 1) for item in cast('AbstractSet[object]', value)))}>"
+        return f"<{','.join(sorted(_text_of(item, depth - 1) for item in cast('AbstractSet[object]', value)))}>"
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{_kind(value)}{_told([getattr(value, field.name) for field in fields(value)], depth - 1)}"
+        return f"{_kind(value)}{_text_of([getattr(value, field.name) for field in fields(value)], depth - 1)}"
     text = repr(value)
     return _kind(value) if _ADDRESS in text else text
 

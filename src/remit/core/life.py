@@ -174,7 +174,7 @@ class Life:
         yet."""
         return self.stop != "" or (self.has_timer and now >= self.ends)
 
-    def lost(self, now: int) -> str:
+    def why_stopped(self, now: int) -> str:
         """Return why the attempt may not act any more, or "" if it may."""
         life: Life | None = self
         while life is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from remit.core.checks import meant, whole
-from remit.core.money import UNITS, Unit, spelled
+from remit.core.money import UNITS, Unit, amount_text
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - what it makes is called that
 from remit.core.records import NamedTuple, dataclass
 from remit.core.times import HOUR, begin_of, hour_of, iso
@@ -163,9 +163,9 @@ class Exceeded(NamedTuple):
     @property
     def sentence(self) -> str:
         unit, most = self.unit, self.limit.most(self.unit) or 0
-        held = f" and holds {spelled(unit, self.held)}" if self.held else ""
-        used = f"has used {spelled(unit, self.spent)}{held} of {spelled(unit, most)}"
-        return f"{spelled(unit, self.wanted)} wanted, and {self.metered} {used} {self.limit.each}"
+        held = f" and holds {amount_text(unit, self.held)}" if self.held else ""
+        used = f"has used {amount_text(unit, self.spent)}{held} of {amount_text(unit, most)}"
+        return f"{amount_text(unit, self.wanted)} wanted, and {self.metered} {used} {self.limit.each}"
 
 
 class LimitUse(NamedTuple):

@@ -98,7 +98,7 @@ class Repeats:
         same, in_turn = _equal_at_end(outcomes) + 1, self._in_turn(action) + 1
         return Repetition(in_turn, True, 0, self._at) if in_turn > same else Repetition(same, at=self._at)
 
-    def seen(self, action: str, outcome: str) -> Repetition:
+    def record(self, action: str, outcome: str) -> Repetition:
         """Record the outcome of an action. Return how often it has occurred in a row."""
         outcomes = self._latest.get(action)
         stays = outcomes is not None and outcomes[-1] == outcome
@@ -291,7 +291,7 @@ def same(text: str) -> str:
     return " ".join(_BETWEEN_WORDS.sub(" ", _TRIES.sub(" ", low)).split())
 
 
-def heard(answer: str) -> str:
+def answer_digest(answer: str) -> str:
     """Return a digest of an answer, 16 characters."""
     return digest(" ".join(answer.lower().split()))
 
@@ -375,7 +375,7 @@ def learned(wanted: ModelAsk, rows: Mapping[str, AskCount], answer: str, came: b
     """Return the counters after an answer. `came` says whether the subtask had a new outcome; None if it used no tool,
     so that the answer itself decides."""
     ask, before = rows.get(wanted.key, NEVER), rows.get(wanted.pair, NEVER).answers
-    answers, said = before.split(), heard(answer)
+    answers, said = before.split(), answer_digest(answer)
     short = ask.times == 0 and len(answer.split()) <= SHORT  # "yes", "done": each question may have this answer
     new = came if came is not None else short or said not in answers
     in_vain = 1 if new or ask.times == 0 else ask.in_vain + 1
@@ -563,7 +563,7 @@ class Echoes:
     def learn(self, agent: str, text: str, answer: str) -> None:
         """Record an agent's answer."""
         name = canonical(agent)
-        echo, said = self._agents.get(name, _SILENCE), heard(answer)
+        echo, said = self._agents.get(name, _SILENCE), answer_digest(answer)
         grows = self._grows(echo, text)
         times = echo.times + 1 if grows and said in echo.answers else 0
         answers: Sequence[str] = echo.answers if said in echo.answers else (*echo.answers, said)[-ANSWERS:]

@@ -217,7 +217,7 @@ def unclear(wanted: str, matches: Sequence[Match], others: Sequence[Card]) -> st
     if matches:
         said, listed = f"it is not clear who can {wanted}; the nearest are", [_scored(one) for one in matches[:BEST]]
     else:
-        said, listed = f"no one you may ask can {wanted}; there is", [_told(card) for card in others[:BEST]]
+        said, listed = f"no one you may ask can {wanted}; there is", [_name_and_about(card) for card in others[:BEST]]
     if not listed:
         return f"no one you may ask can {wanted}; do it yourself or finish without"
     more = f" and {len(others) - BEST} more" if not matches and len(others) > BEST else ""
@@ -229,7 +229,7 @@ def _scored(match: Match) -> str:
     return f"{match.card.name} ({said}{'' if match.free else '; not now'})"
 
 
-def _told(card: Card) -> str:
+def _name_and_about(card: Card) -> str:
     about = _about(card)
     return f"{card.name} ({about})" if about else card.name
 

@@ -181,7 +181,7 @@ def out_of(unit: Unit, amount: int, most: int) -> str:
     return f"{dollars(amount)} of {dollars(most)}" if unit == "credits" else f"{amount:,} of {most:,} tokens"
 
 
-def called(lease: Lease, run: str) -> str:
+def lease_name(lease: Lease, run: str) -> str:
     """Return the name of a lease as the agents of this run know it."""
     if lease.kind == "account":
         return "the account"
@@ -190,7 +190,7 @@ def called(lease: Lease, run: str) -> str:
     return "this task" if lease.kind == "carve" else "this part of the run"
 
 
-def spelled(unit: Unit, amount: int) -> str:
+def amount_text(unit: Unit, amount: int) -> str:
     """Return an amount with its unit as text."""
     return dollars(amount) if unit == "credits" else f"{amount:,} tokens"
 
@@ -470,14 +470,14 @@ class Book:
 def figures(short: Short, run: str) -> str:
     """Return what a lease lacks, for a refusal: the wanted amount, and where its money went."""
     lease, unit = short.lease, short.lease.unit
-    what = called(lease, run)
+    what = lease_name(lease, run)
     if lease.state == "frozen":
-        over = spelled(unit, lease.overrun)
+        over = amount_text(unit, lease.overrun)
         return f"{what} is frozen, because {over} more was spent than it had; the owner unfreezes it"
     aside = lease.reserved + lease.lent
-    have = f"{spelled(unit, lease.available)} left of {spelled(unit, lease.granted)}"
-    became = f"{spelled(unit, lease.spent)} spent, {spelled(unit, aside)} set aside"
-    return f"{spelled(unit, short.wanted)} wanted, {what} has {have} ({became})"
+    have = f"{amount_text(unit, lease.available)} left of {amount_text(unit, lease.granted)}"
+    became = f"{amount_text(unit, lease.spent)} spent, {amount_text(unit, aside)} set aside"
+    return f"{amount_text(unit, short.wanted)} wanted, {what} has {have} ({became})"
 
 
 LEAST_OUTPUT: Final = 256  # tokens; with fewer, hardly any answer is complete

@@ -423,7 +423,7 @@ def restored(data: PlanWhole) -> Plan:
     return Plan(tuple(Step(**cast("dict[str, Any]", step)) for step in data["steps"]), data.get("goal", ""))
 
 
-def written(data: Json) -> Plan:
+def plan_from_json(data: Json) -> Plan:
     """Return a plan that a caller wrote as JSON: an object with `steps`, each with the fields of a `Step` that it
     needs, and an optional `goal`."""
     data = checked(data, "a plan")

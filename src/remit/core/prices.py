@@ -29,14 +29,14 @@ def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 -
     if isinstance(given, bool):
         raise BadInput(f"{what}: {given} is not an amount; write {_HOW}, 0 for nothing or None for no limit")
     if isinstance(given, str):
-        return _written(given, what)
+        return _amount_in(given, what)
     if not isinstance(given, int | float):
         raise BadInput(f"{what}: an amount is written {_HOW}, not {shown(given)}")
-    return _read(_spelled(given, what), given, what)
+    return _read(_number_text(given, what), given, what)
 
 
 @lru_cache(maxsize=1024)
-def _written(text: str, what: str) -> int:
+def _amount_in(text: str, what: str) -> int:
     """Return the amount of a text. Cached, because callers pay the same few amounts again and again."""
     return _read(text, text, what)
 
@@ -68,7 +68,7 @@ def dollars(amount: int) -> str:
     return f"${amount // DOLLAR}.{rest}"
 
 
-def _spelled(number: float, what: str) -> str:
+def _number_text(number: float, what: str) -> str:
     """Return a bare number as text, to parse it like an amount in a text."""
     if isinstance(number, float) and not math.isfinite(number):
         raise BadInput(f"{what}: {number} is not an amount, and None is no limit; write {_HOW}")

@@ -165,7 +165,7 @@ def _added(event: Event, data: FirstData, row: Row) -> list[Change]:
     """Return the changes of a new task: its row, its deduplication key and its money."""
     changes = [Change("task", "add", (event.task,), row)]
     if "dedup_key" in data and (key := data["dedup_key"]).startswith(KEYED):
-        changes.append(_used(UsedKey(key, event.task, event.run, data.get("content", ""), "", None)))
+        changes.append(_used_key(UsedKey(key, event.task, event.run, data.get("content", ""), "", None)))
     if purse := data.get("purse"):
         row["purse"] = purse_text(purse)
         changes += ledger.leases_begin(event)
@@ -174,7 +174,7 @@ def _added(event: Event, data: FirstData, row: Row) -> list[Change]:
     return changes
 
 
-def _used(used: UsedKey) -> Change:
+def _used_key(used: UsedKey) -> Change:
     return Change("used_key", "put", (used.key,), {**used._asdict()})
 
 
@@ -310,7 +310,7 @@ def _cut(gaps: list[tuple[int, int, str]], stated: int) -> list[Change]:
 
 
 def _keys_kept(event: Event) -> list[Change]:
-    return [_used(UsedKey(*cast("list[Any]", row))) for row in read(event, KeysKept)["keys"]]
+    return [_used_key(UsedKey(*cast("list[Any]", row))) for row in read(event, KeysKept)["keys"]]
 
 
 def _journal_cut(event: Event) -> list[Change]:

@@ -11,11 +11,11 @@ from remit.core.trust import (
     message,
     one_line,
     place_told,
+    prompt_text,
     quoted,
     quoted_lines,
     set_off,
     task_told,
-    told,
 )
 from remit.core.values import summary, without_data
 
@@ -59,7 +59,7 @@ def prompt(
     if results:
         parts += ["", "## Context from prerequisite tasks", ""]
         for result in results:
-            parts += [f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
+            parts += [f"### {one_line(result.title)} (by {result.agent})", prompt_text(result.text, result.trust)]
     return "\n".join([*parts, *_messages(notes)])
 
 
@@ -158,13 +158,13 @@ class Assigned(NamedTuple):
     @property
     def told(self) -> str:
         if self.data is None or (self.trust != TRUSTED and not self.composed):
-            return self._told(self.text)
+            return self._task_text(self.text)
         value = f"```json\n{self.data}\n```" if self.trust == TRUSTED else quoted(self.data)
         if self.text == self.data:
             return value
-        return f"{self._told(without_data(self.text, self.data))}\n\n{value}"
+        return f"{self._task_text(without_data(self.text, self.data))}\n\n{value}"
 
-    def _told(self, text: str) -> str:
+    def _task_text(self, text: str) -> str:
         return text if self.composed else task_told(text, self.trust, by_agent=self.by_agent)
 
 
@@ -189,7 +189,7 @@ def brief(
     with nothing else is the prompt itself."""
     parts = [task.told, *(("", before) if before else ()), *_entries("## Context passed along", passed)]
     if handed is not None:
-        parts += _handed(handed)
+        parts += _handoff_lines(handed)
     if around is not ALONE:
         parts += _entries("## Your memory", around.memory)
         if around.more_memory:
@@ -216,7 +216,7 @@ def _entries(heading: str, entries: Sequence[Passed]) -> list[str]:
         where, text = place_told(one.where, one.trust), one.text
         if not where:
             where, text = "an entry from outside", f"key: {one.where}\n{text}"
-        parts += ["", f"### {where} (by {one.agent or 'a person'})", told(text, one.trust)]
+        parts += ["", f"### {where} (by {one.agent or 'a person'})", prompt_text(text, one.trust)]
     return parts
 
 
@@ -248,20 +248,25 @@ def _introduced(one: Colleague) -> str:
     return f"- **{one.name}**: {'; '.join(said)}" if said else f"- **{one.name}**"
 
 
-def _handed(handed: HandedOn) -> list[str]:
+def _handoff_lines(handed: HandedOn) -> list[str]:
     parts: list[str] = []
     if handed.sender:
-        parts += ["", f"## Handed over by {handed.sender}", "", told(handed.state, handed.trust)]
+        parts += ["", f"## Handed over by {handed.sender}", "", prompt_text(handed.state, handed.trust)]
         if handed.used:
             parts += ["", f"[used for this task so far: {handed.used}]"]
     if handed.results:
         parts += ["", "## Results of the parts"]
         for result in handed.results:
-            parts += ["", f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
+            parts += ["", f"### {one_line(result.title)} (by {result.agent})", prompt_text(result.text, result.trust)]
     if handed.failed:
-        parts += ["", f"## {handed.sender} failed, and the task is yours again", "", told(handed.failed, handed.trust)]
+        parts += [
+            "",
+            f"## {handed.sender} failed, and the task is yours again",
+            "",
+            prompt_text(handed.failed, handed.trust),
+        ]
     if handed.refused:
-        parts += ["", "## It could not be handed on", "", told(handed.refused, TRUSTED)]
+        parts += ["", "## It could not be handed on", "", prompt_text(handed.refused, TRUSTED)]
     if handed.review is not None:
         parts += sent_back(handed.review, handed.trust)
     return parts
@@ -272,7 +277,7 @@ def sent_back(review: ReviewNote, trust: Trust = TRUSTED) -> list[str]:
     whom = one_line(review.by) if review.by else "A person"
     why = f": {review.why}" if review.why else ", without a reason"
     head = f"{whom} has read your result and sent it back{why}"
-    return ["", "## Your result was sent back", "", head, "", "### The result", "", told(review.result, trust)]
+    return ["", "## Your result was sent back", "", head, "", "### The result", "", prompt_text(review.result, trust)]
 
 
 class UsedBefore(NamedTuple):

@@ -146,7 +146,7 @@ class QuestionDraft(NamedTuple):
 def asked_by_agent(text: object, choices: object, default: object) -> QuestionDraft:
     """Return an agent's question to a person as a draft. Raise `BadInput` if it is invalid."""
     question = plain(text, "a question", TEXT_LIMIT)
-    given: list[Any] = [] if choices is None else _listed(choices)
+    given: list[Any] = [] if choices is None else _choice_list(choices)
     if len(given) > CHOICES:
         raise BadInput(f"a question has at most {CHOICES} choices, got {len(given)}")
     words = tuple(plain(choice, "a choice", CHOICE_LIMIT) for choice in given)
@@ -161,7 +161,7 @@ def asked_by_agent(text: object, choices: object, default: object) -> QuestionDr
     )
 
 
-def _listed(choices: object) -> list[Any]:
+def _choice_list(choices: object) -> list[Any]:
     if isinstance(choices, str) or not hasattr(choices, "__iter__"):
         raise BadInput(f'choices is a list of answers, such as ["red", "blue"], not {shown(choices)}')
     return list(cast("Any", choices))

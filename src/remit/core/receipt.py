@@ -55,7 +55,7 @@ class Receipt:
         self.tokens += tokens
         self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
 
-    def given(self, parts: Iterable[Slice]) -> None:
+    def add_parts(self, parts: Iterable[Slice]) -> None:
         """Record the parts that the task's own text contains: results of earlier steps, messages."""
         for part in parts:
             self._in_text += part.tokens

@@ -443,24 +443,24 @@ def _reasons(tried: ModelTry, failure: ModelFailure | None, situation: Situation
     if longest.until > situation.now and longest.kind is not None:
         left = longest.until - situation.now
         said = failure.said if failure is not None and failure.kind == longest.kind else ""
-        yield Tried(tried.model, _named(tried.key, longest.kind), longest.kind, None, left, said)
+        yield Tried(tried.model, _key_at_fault(tried.key, longest.kind), longest.kind, None, left, said)
     elif failure is not None:
-        yield Tried(tried.model, _named(tried.key, failure.kind), failure.kind, failure.status, 0, failure.said)
+        yield Tried(tried.model, _key_at_fault(tried.key, failure.kind), failure.kind, failure.status, 0, failure.said)
 
 
-def _named(key: str, kind: FailureKind) -> str:
+def _key_at_fault(key: str, kind: FailureKind) -> str:
     return key if kind in KEY_KINDS else ""
 
 
 def sentence(gave_up: GaveUp) -> str:
     """Return why no model answered: the outcome of each, and what to do."""
-    parts = ["no model answered", *map(_told, gave_up.tried), _advice(gave_up)]
+    parts = ["no model answered", *map(_failure_line, gave_up.tried), _advice(gave_up)]
     if any(tried.left for tried in gave_up.tried):
         parts.append("`remit cooling` lists the pauses, and `remit cooling clear` ends them")
     return "; ".join(parts)
 
 
-def _told(tried: Tried) -> str:
+def _failure_line(tried: Tried) -> str:
     who = f"{tried.model} with key '{tried.key}'" if tried.key else tried.model
     said = f', "{tried.said}"' if tried.said else ""
     if tried.kind == "empty":

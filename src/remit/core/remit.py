@@ -230,7 +230,7 @@ class Rights(NamedTuple):
     writes: Sees = NOTHING
     kit: Kit = Kit()
 
-    def given(self, wish: "Gives", session: str) -> "Rights":
+    def passed_on(self, wish: "Gives", session: str) -> "Rights":
         """Return the rights that a wish passes on: only those that the holder has itself."""
         if wish.tools is ANY and self.kit.names is ANY and self.kit.denied:
             raise BadInput("tools='*' cannot be passed on by an agent whose card denies some; name the tools")
@@ -266,8 +266,8 @@ class Passing(NamedTuple):
     def data(self) -> dict[str, Json]:
         rights = self.rights
         return {
-            "sees": [*scope.spelled(rights.sees)],
-            "writes": [*scope.spelled(rights.writes)],
+            "sees": [*scope.scope_texts(rights.sees)],
+            "writes": [*scope.scope_texts(rights.writes)],
             "tools": names_data(rights.kit.names),
             "within": {**self.within.data},
         }
@@ -398,7 +398,7 @@ def derive(
         bounds = bounds.at_most(wish.credits)
     if until is not None:
         bounds = bounds.until(until)
-    passed = own.given(wish, parent.session) if wish.further and wish.passes else NO_RIGHTS
+    passed = own.passed_on(wish, parent.session) if wish.further and wish.passes else NO_RIGHTS
     return Remit(
         child,
         parent.workspace,

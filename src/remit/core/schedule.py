@@ -37,7 +37,7 @@ def operation(name: str, planned: int) -> str:
     return f"schedule/{name}/{iso(planned)[:19]}"
 
 
-def kept(how: Mapping[str, Any]) -> dict[str, Json]:
+def keywords_json(how: Mapping[str, Any]) -> dict[str, Json]:
     """Return the keywords of a submission as JSON; `given_again` reads them. None stands for the default everywhere."""
     said = [(name, how[name]) for name in sorted(how) if how[name] is not None]
     return {name: _WRITES[name](value) if name in _WRITES else value for name, value in said}
@@ -49,8 +49,8 @@ def given_again(kept: Mapping[str, Json]) -> dict[str, Any]:
 
 
 _WRITES: Final[dict[str, Callable[[object], Json]]] = {
-    "sees": lambda given: [*scope.spelled(scope.passed(given))],
-    "writes": lambda given: [*scope.spelled(scope.passed(given, "writes"))],
+    "sees": lambda given: [*scope.scope_texts(scope.passed(given))],
+    "writes": lambda given: [*scope.scope_texts(scope.passed(given, "writes"))],
     "tools": lambda given: names_data(tools(given)),
     "within": lambda given: {**cast("Bounds", given).data},
     "timeout": lambda given: span(given, "timeout") / SECOND,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from remit.core.allow import ANY, Unbounded, listed
+from remit.core.allow import ANY, Unbounded, as_set
 from remit.core.checks import whole
 from remit.core.records import dataclass
 from remit.core.values import digest, plain, shown
@@ -110,7 +110,7 @@ BOARD: Final = Scope(BOARD_PREFIX)
 
 def scopes(given: object, what: str = "sees") -> Sees:
     """Return the scopes that a caller wrote. Text is a whole namespace, taken literally."""
-    return normal(listed(given, what, _scope))
+    return normal(as_set(given, what, _scope))
 
 
 def passed(given: object, what: str = "sees") -> Sees:
@@ -271,6 +271,6 @@ def _read(text: str) -> Scope:
     return Scope(namespace, prefix=rest) if starred else Scope(namespace, key=rest)
 
 
-def spelled(sees: Sees) -> list[str]:
+def scope_texts(sees: Sees) -> list[str]:
     """Return the scopes as text, for people and for the journal: '*' or the scopes in order."""
     return ["*"] if sees is ANY else sorted([str(s) for s in sees])

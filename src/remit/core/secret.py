@@ -78,7 +78,7 @@ class Redaction:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # Longest first: a secret may be part of a longer one.
-        self._secrets = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
+        self._secrets = sorted({_checked(secret) for secret in _secret_list(secrets)}, key=len, reverse=True)
         self.is_empty = not self._secrets  # an attribute, because every write asks
 
     def learn(self, secret: Secret) -> None:
@@ -132,7 +132,7 @@ def _beginning(secret: str, text: str) -> int:
     return len(text)
 
 
-def _listed(secrets: object) -> Iterable[object]:
+def _secret_list(secrets: object) -> Iterable[object]:
     if isinstance(secrets, str | bytes) or not isinstance(secrets, Iterable):
         raise BadInput("secrets takes a list of texts, such as secrets=[os.environ['API_KEY']]")
     return cast("Iterable[object]", secrets)

@@ -43,7 +43,7 @@ class EarlierExchange(NamedTuple):
     @property
     def words(self) -> tuple[str, str]:
         """The question and the answer for a prompt: untrusted text is quoted."""
-        return _told(self.said, self.said_trust), _told(self.answer, self.trust)
+        return _quoted_unless_trusted(self.said, self.said_trust), _quoted_unless_trusted(self.answer, self.trust)
 
 
 def removed(task: str) -> EarlierExchange:
@@ -113,7 +113,7 @@ def said_before(exchanges: Sequence[EarlierExchange]) -> str:
     return "\n".join(parts)
 
 
-def _told(text: str, trust: Trust) -> str:
+def _quoted_unless_trusted(text: str, trust: Trust) -> str:
     return text if trust == TRUSTED else quoted(text)
 
 

@@ -211,11 +211,11 @@ class Figures:
         self.most_passed = max(self.most_passed, other.most_passed)
         self.most_handed = max(self.most_handed, other.most_handed)
         for name, breaker in other.breakers.items():
-            self.told(name, breaker)
+            self.record_breaker(name, breaker)
         for model, charge in other.models.items():
             self.charge(model, charge)
 
-    def told(self, name: str, breaker: BreakerStats) -> None:
+    def record_breaker(self, name: str, breaker: BreakerStats) -> None:
         """Record the state of an agent's breaker, unless a later state is recorded already."""
         known = self.breakers.get(name)
         if known is None or known.seq <= breaker.seq:
@@ -350,7 +350,7 @@ class Counting:
         """Return the runs that have not ended."""
         return [task.root for task in self.under_way.values() if task is not None and task.root is not None]
 
-    def _known(self, event: Event) -> UnderWay | None:
+    def _task_under_way(self, event: Event) -> UnderWay | None:
         if event.task not in self.under_way:
             known = self.under_way[event.task] = self._recall(event)
             if known is not None:
@@ -361,7 +361,7 @@ class Counting:
         """Drop the facts about pruned tasks."""
         for run in read(event, RunsPruned)["runs"]:
             for task in run["tasks"]:
-                self._known(event._replace(task=task))
+                self._task_under_way(event._replace(task=task))
                 self.under_way[task] = None
 
     def _asked_for(self, event: Event, figures: Figures) -> None:
@@ -375,7 +375,7 @@ class Counting:
             _begin(task, event, figures)
 
     def _went_on(self, event: Event, figures: Figures) -> None:
-        task = self._known(event) if event.task else None
+        task = self._task_under_way(event) if event.task else None
         if task is not None and task.handed is not None:
             figures.latency.add(event.at - task.handed)
             task.handed = None
@@ -436,4 +436,4 @@ def _end_turn(task: UnderWay, event: Event, figures: Figures) -> None:
 def _tell_breaker(figures: Figures, event: Event) -> None:
     data = read(event, BreakerSet)
     told = BreakerStats(data["state"], data["failures"], data["until"], data["why"], event.at, event.seq)
-    figures.told(data["name"], told)
+    figures.record_breaker(data["name"], told)

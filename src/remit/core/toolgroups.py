@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from remit.core.allow import ANY, Names, Unbounded, listed
+from remit.core.allow import ANY, Names, Unbounded, as_set
 from remit.core.patterns import pattern
 from remit.core.values import plain, shown
 from remit.errors import BadInput
@@ -53,7 +53,7 @@ def repeat_word(given: object, tool: str) -> Repeat:
 
 def tools(given: object, what: str = "tools") -> Names:
     """Return tool names, with every `group:` replaced by its members. Raise `BadInput` for an unknown group."""
-    sets: frozenset[frozenset[str]] | Literal[Unbounded.ANY] = listed(given, what, _members)
+    sets: frozenset[frozenset[str]] | Literal[Unbounded.ANY] = as_set(given, what, _members)
     return ANY if sets is ANY else frozenset[str]().union(*sets)
 
 
@@ -72,7 +72,7 @@ def own_groups(given: object) -> Groups:
     """Return the groups that an owner defines: for each name, its tools and built-in groups."""
     if not isinstance(given, Mapping):
         raise BadInput(f"groups is a mapping from a group's name to its tools, not {shown(given)}")
-    return MappingProxyType({_own_name(name): _listed(name, its) for name, its in cast("_Given", given).items()})
+    return MappingProxyType({_own_name(name): _group_tools(name, its) for name, its in cast("_Given", given).items()})
 
 
 def expanded(given: Any, own: Groups) -> Any:
@@ -108,7 +108,7 @@ def _own_name(given: object) -> str:
     return given
 
 
-def _listed(name: object, given: object) -> frozenset[str]:
+def _group_tools(name: object, given: object) -> frozenset[str]:
     found = tools(given, f"the group {shown(name)}")
     if found is ANY or not found:
         raise BadInput(f"the group {shown(name)} lists its tools, at least one; '*' is every tool without a group")

@@ -34,7 +34,7 @@ _STRESS: Final = ("**", "__")
 _LOOKED_AT: Final = 64  # characters of a line that are checked
 
 
-def told(text: str, trust: Trust) -> str:
+def prompt_text(text: str, trust: Trust) -> str:
     """Return text for a prompt: trusted text set off, untrusted text quoted as data."""
     return set_off(text) if trust == TRUSTED else quoted(text)
 

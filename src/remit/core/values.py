@@ -67,7 +67,7 @@ def endpoint(name: object) -> str:
 def _canonical(name: str) -> str:
     if len(name) > _WRITTEN_LIMIT:
         raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(name):,}: {shown(name)}")
-    spelled = _spelled(normalize("NFKC", normalize("NFKC", name).casefold()))
+    spelled = _canonical_letters(normalize("NFKC", normalize("NFKC", name).casefold()))
     if not spelled:
         raise BadInput(f"an agent's name needs at least one letter or digit, got {shown(name)}")
     if len(spelled) > NAME_LIMIT:
@@ -75,7 +75,7 @@ def _canonical(name: str) -> str:
     return spelled
 
 
-def _spelled(folded: str) -> str:
+def _canonical_letters(folded: str) -> str:
     """Return the letters, digits and their combining marks; everything between them becomes one -."""
     made: list[str] = []
     for letter in folded:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import question_asked
-from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Purse, Unit, first_line, spelled
+from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Purse, Unit, amount_text, first_line
 from remit.core.prices import credits  # noqa: A004 - the word of the domain
 from remit.core.question import Question, QuestionDraft, Reply
 from remit.core.records import NamedTuple
@@ -118,20 +118,20 @@ def question_of(hold: str) -> str:
 def asked_about(hold: Hold, charge: Charge, place: Place, now: int) -> Unsealed:
     """Return the event that asks a person for the real cost of a call. The question belongs to no task, so it stays
     open when the task ends."""
-    billed, charged_ = _said(charge.billed), _said(charge.costs)
+    billed, held, charged_ = map(_amounts_text, (charge.billed, hold.amounts, charge.costs))
     text = (
-        f"'{hold.agent}' says that its call for {shown(hold.why)} cost {billed}; {_said(hold.amounts)} was held for "
-        f"it, and {charged_} is charged. Until you say what it really cost, '{hold.agent}' pays for nothing. Answer "
-        f"with {_how(charge.billed)}, or reject the bill: then it stays at {charged_}"
+        f"'{hold.agent}' says that its call for {shown(hold.why)} cost {billed}; {held} was held for it, and "
+        f"{charged_} is charged. Until you say what it really cost, '{hold.agent}' pays for nothing. "
+        f"Answer with {_how(charge.billed)}, or reject the bill: then it stays at {charged_}"
     )
-    shows: dict[str, Json] = {CALL: hold.id, "billed": billed, "held": _said(hold.amounts), "charged": charged_}
+    shows: dict[str, Json] = {CALL: hold.id, "billed": billed, "held": held, "charged": charged_}
     draft = QuestionDraft("ask", text, shows=shows, about=(hold.id,))
     at = Place(place.run, place.session, "")
     return question_asked(question_of(hold.id), draft, now + ASKS_FOR, at, hold.agent, now)
 
 
-def _said(amounts: Amounts) -> str:
-    return " and ".join(spelled(unit, amounts[unit]) for unit in UNITS if amounts.get(unit)) or "nothing"
+def _amounts_text(amounts: Amounts) -> str:
+    return " and ".join(amount_text(unit, amounts[unit]) for unit in UNITS if amounts.get(unit)) or "nothing"
 
 
 def _how(billed: Amounts) -> str:
@@ -140,7 +140,7 @@ def _how(billed: Amounts) -> str:
 
 def frozen_because(hold: Hold) -> str:
     """Return why an agent may not pay."""
-    billed = _said(hold.claimed)
+    billed = _amounts_text(hold.claimed)
     return (
         f"its money is frozen, because its call for {shown(hold.why)} was billed {billed}, more than its lease had; a "
         f"person says what it really cost with `remit money reconcile {hold.id}`, or answers question "
@@ -207,7 +207,7 @@ def question_answered(view: View, hold: Hold, costs: Amounts, said: dict[str, An
     found: Question | None = view.question(question_of(hold.id)) if hold.billed else None
     if found is None or not found.is_open:
         return []
-    return [answered(found, Reply("answered", said["by"], "", said["why"], _said(costs)), now)]
+    return [answered(found, Reply("answered", said["by"], "", said["why"], _amounts_text(costs)), now)]
 
 
 def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: int) -> list[Unsealed]:
@@ -332,7 +332,7 @@ def _uncertain(view: View, hold: str) -> Hold:
 
 
 def _reconciled_already(hold: str, costs: Amounts) -> Conflict:
-    said = " and ".join(spelled(unit, cost) for unit, cost in costs.items())
+    said = " and ".join(amount_text(unit, cost) for unit, cost in costs.items())
     no = Conflict(f"call {hold} was reconciled already, with {said}; grant or spend the difference if that was wrong")
     no.retryable = False
     return no

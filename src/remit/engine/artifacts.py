@@ -167,7 +167,7 @@ async def _of_bytes(data: bytes) -> AsyncIterator[bytes]:
 async def _of_file(path: os.PathLike[str]) -> AsyncIterator[bytes]:
     opened: list[IO[bytes]] = []
     try:
-        await to_thread.run_sync(lambda: opened.append(_opened(path)))
+        await to_thread.run_sync(lambda: opened.append(_open_regular_file(path)))
         while data := await to_thread.run_sync(opened[0].read, PART):
             yield data
     except OSError as error:
@@ -177,7 +177,7 @@ async def _of_file(path: os.PathLike[str]) -> AsyncIterator[bytes]:
             file.close()
 
 
-def _opened(path: os.PathLike[str]) -> IO[bytes]:
+def _open_regular_file(path: os.PathLike[str]) -> IO[bytes]:
     file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -268,7 +268,7 @@ class OpenedArtifact:
             with file:
                 async for part in self:
                     await to_thread.run_sync(file.write, part)
-            await to_thread.run_sync(_named, draft, target)
+            await to_thread.run_sync(_give_name, draft, target)
         except OSError as error:
             raise BadInput(f"{shown(str(target))} cannot be written: {error.strerror or error}") from error
         finally:
@@ -299,7 +299,7 @@ def _new(draft: Path, target: Path) -> IO[bytes]:
     return draft.open("xb")
 
 
-def _named(draft: Path, target: Path) -> None:
+def _give_name(draft: Path, target: Path) -> None:
     """Give a complete file its name. A link fails if another file has got that name meanwhile."""
     try:
         target.hardlink_to(draft)

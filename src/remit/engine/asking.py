@@ -220,7 +220,7 @@ def passed(verb: str, to: str, task: str, how: Delegating) -> Pass:
     return Pass(to, task, **checked(verb, how, Delegating)) if how else Pass(to, task)
 
 
-def handed(along: AlongHandoff) -> AlongHandoff:
+def checked_handoff(along: AlongHandoff) -> AlongHandoff:
     """Return the keywords of a handoff, checked."""
     checked("hand_off", along, AlongHandoff)
     return along
@@ -242,12 +242,12 @@ async def classified(task: str, how: How, classify: Classify | None) -> How:
     return cast("How", {**how, "tier": await chosen if inspect.isawaitable(chosen) else chosen})
 
 
-def asked(verb: str, agent: str, task: str, how: Running) -> Asked:
+def run_request(verb: str, agent: str, task: str, how: Running) -> Asked:
     """Return a person's request for a run."""
-    return _asked(agent, task, checked(verb, how, Running))
+    return _request(agent, task, checked(verb, how, Running))
 
 
-def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
+def _request(agent: str, task: str, how: dict[str, Any]) -> Asked:
     """Return a request. A person sees and writes everything, and passes that on unless `sees` or `writes` says
     otherwise."""
     if not how:
@@ -282,7 +282,7 @@ def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:
 
 def _submitted(agent: str, task: str, how: dict[str, Any]) -> tuple[Submission, str]:
     queue, rest = _queue(how)
-    request = _asked(agent, task, rest)
+    request = _request(agent, task, rest)
     return Submission(request.wish, labels=request.labels, **queue), request.session
 
 
@@ -355,7 +355,7 @@ def planned(verb: str, agent: str, task: str, how: StartingPlan) -> tuple[Asked,
     """Return a person's request for a plan or a team, and the options of the plan."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
-    return _asked(agent, task, rest), _options(options)
+    return _request(agent, task, rest), _options(options)
 
 
 def _options(given: dict[str, Any]) -> PlanOptions:

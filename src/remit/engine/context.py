@@ -111,7 +111,7 @@ class Entries:
 
         def decide(view: View) -> Decision[int]:
             authority.check(view)
-            entry = self._written(view, draft, authority, now)
+            entry = self._entry_after_write(view, draft, authority, now)
             events = (entry_set(entry, authority.at, authority.by.person, carries(view) if carries else ()),)
             return Decision(entry.version, (*events, *self._expired(view, entry, now)) if tidies else events)
 
@@ -125,14 +125,16 @@ class Entries:
         return _removed([gone for gone in view.expired(now, CLEANUP_BATCH) if gone[:2] != where], now)
 
     @staticmethod
-    def _written(view: View, draft: Draft, authority: Authority, now: int) -> Entry:
+    def _entry_after_write(view: View, draft: Draft, authority: Authority, now: int) -> Entry:
         where = (draft.namespace, draft.key)
         old = view.entry(*where)
         if authority.sight is not None and not authority.sight.covers(_alive(old, now)):
             if draft.expect is not None:
                 raise authority.sight.unseen()
             return entries.written_blind(draft, authority.by, now, authority.op)
-        return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else entries.NEVER)
+        return entries.after_write(
+            old, draft, authority.by, now, view.retired(*where) if old is None else entries.NEVER
+        )
 
     @staticmethod
     def _references(value: Json) -> list[Artifact] | None:

@@ -13,7 +13,7 @@ from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.events import Labels, Unsealed
 from remit.core.guards import ALLOW, BEGIN, BUSY, DELEGATE, RESUME, Refusable
-from remit.core.identity import question, said
+from remit.core.identity import canonical_fields, question
 from remit.core.kinds.sharing import messages_taken
 from remit.core.kinds.tasks import Begun, Claim, Lineage, Wait, claimed, started
 from remit.core.lifecycle import TERMINAL, Outcome, Record
@@ -29,7 +29,7 @@ from remit.engine.approvals import Said
 from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask, resumed_until
 from remit.engine.attempt.operations import Operations
-from remit.engine.attempt.replay import Resumed, asked, forked_from, next_of, origin_of, resume
+from remit.engine.attempt.replay import Resumed, find_answer, forked_from, next_of, origin_of, resume
 from remit.engine.attempt.slots import ALONE, Attempted, Batch, Ticket
 from remit.engine.attempt.turns import Superseded
 from remit.engine.directory import Agent
@@ -76,12 +76,12 @@ class Watch:
             seen.blocked(self._action)
             now = again
         elif len(outcomes) == 1 and outcomes[0].error is None:
-            now = seen.seen(self._action, _outcome_text(outcomes[0]))
+            now = seen.record(self._action, _outcome_text(outcomes[0]))
         elif any(outcome.rule in _PASSING for outcome in outcomes):
             return
         else:
             came = [_outcome_text(outcome) for outcome in outcomes]
-            now = seen.seen(self._action, came[0] if len(came) == 1 else digest(encode(came)))
+            now = seen.record(self._action, came[0] if len(came) == 1 else digest(encode(came)))
         if now is not ONCE and now.sign is Sign.STOP:
             self._task.control.give_up(_why(now, outcomes[-1]))
 
@@ -103,12 +103,12 @@ def action_of(op: str, wish: Pass) -> str:
     """Return a key that identifies a delegation within its task: agent, task text and everything passed along. `op`
     already contains a digest of the first two."""
     asked = op.rsplit("/", 2)[1]
-    return asked if _is_plain(wish) else f"{asked}/{digest(encode(said(wish)))}"
+    return asked if _is_plain(wish) else f"{asked}/{digest(encode(canonical_fields(wish)))}"
 
 
 def action_of_all(wishes: Sequence[Pass]) -> str:
     """Return a key that identifies several delegations that go out together."""
-    return digest(encode([[wish.to, wish.task] if _is_plain(wish) else said(wish) for wish in wishes]))
+    return digest(encode([[wish.to, wish.task] if _is_plain(wish) else canonical_fields(wish) for wish in wishes]))
 
 
 def _is_plain(wish: Pass) -> bool:
@@ -137,7 +137,7 @@ class StepOf(NamedTuple):
     trust: Trust = TRUSTED  # the label of its prompt
     again: bool = False  # whether it is retried if it fails
 
-    def taken(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
+    def reads(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
         """Return the events that take the messages from the inbox, together with the step's admission."""
         if not self.messages:
             return ()
@@ -175,7 +175,7 @@ class Besides(NamedTuple):
 PLAIN: Final = Besides()
 
 
-def _begun(besides: Besides, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
+def _first_fields(besides: Besides, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
     """Return the optional fields of the first event of a task."""
     if besides is PLAIN:
         return Begun(worker, "", "", admitted.joins, until, 0, lineage, None, admitted.funds)
@@ -302,7 +302,7 @@ class Delegations:
     async def _delegated(self, asker: LiveTask, wish: Pass, ops: list[str], besides: Besides = PLAIN) -> Outcome:
         asker.must_be_at_work()  # at once: on a file, a decision waits for others
         services, control, op = self._services, asker.control, ops[0]
-        known = UNKNOWN if asker.operations.visited is None else await self._known(asker, ops)
+        known = UNKNOWN if asker.operations.visited is None else await self._known_outcome(asker, ops)
         if known.outcome is not None:
             if known.origin:
                 asker.operations.note_failure(op, known.origin)
@@ -352,9 +352,9 @@ class Delegations:
                 return _no(admitted, patient=wait)
             now = proposal.now
             lineage = next_of(view, origin) if origin else None
-            begun = _begun(besides, services.heartbeat.worker, live.expires(now), lineage, admitted)
+            begun = _first_fields(besides, services.heartbeat.worker, live.expires(now), lineage, admitted)
             begun = begun._replace(position=position) if position else begun
-            events = (started(child, now, begun), *(step.taken(view, child, now) if step else ()), *admitted.events)
+            events = (started(child, now, begun), *(step.reads(view, child, now) if step else ()), *admitted.events)
             if not slots.concerns(asker):
                 return Decision(child.id, events, None, lineage)
             passing = slots.passing_on(view, asker, now, child.id)
@@ -385,18 +385,18 @@ class Delegations:
         live.lead = besides.lead
         if step is not None:
             live.team, live.spared, live.composed = step.team, step.again, True
-            live.receipt.given(step.slices)
+            live.receipt.add_parts(step.slices)
         return live
 
     # -- reruns -----------------------------------------------------------------------------------------------
 
-    async def _known(self, asker: LiveTask, ops: list[str]) -> Known:
+    async def _known_outcome(self, asker: LiveTask, ops: list[str]) -> Known:
         """Return what is known of the same delegation from earlier attempts. A failure of an earlier try does not
         count: the delegation is retried, and reuses its finished work."""
 
         def look(view: View) -> Known:
             asker.must_hold(view)
-            now, done = asked(view, ops[0])
+            now, done = find_answer(view, ops[0])
             if done is not None:
                 return _answered(view, now, done[0])
             # An earlier task of this operation ended unheard: a new one continues its lineage.

@@ -31,15 +31,15 @@ from remit.core.money import (
     Path,
     Purse,
     Unit,
-    called,
+    amount_text,
     figures,
     first_line,
+    lease_name,
     out_of,
     owned,
     purse_data,
     purse_restored,
     shared,
-    spelled,
 )
 from remit.core.question import QuestionDraft
 from remit.core.records import NamedTuple
@@ -109,7 +109,7 @@ def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str, door:
     opens = tuple(_openings(child, None if by_person else under, wish)) if limited else ()
     if not purse and not opens:
         return UNFUNDED
-    return _opened(view, purse, opens, Begins(lease, wish.to, child.root), door)
+    return _open_leases(view, purse, opens, Begins(lease, wish.to, child.root), door)
 
 
 def _openings(child: Remit, under: Remit | None, wish: Pass) -> list[LeaseOpening]:
@@ -137,7 +137,7 @@ class Begins(NamedTuple):
     run: str
 
 
-def _opened(
+def _open_leases(
     view: View, purse: Purse, opens: tuple[LeaseOpening, ...], task: Begins, door: Admission | None = None
 ) -> Funding:
     book = Book(view.lease)
@@ -180,15 +180,15 @@ def _is_spent(lease: Lease) -> bool:
 
 def _spent(lease: Lease, run: str) -> str:
     if lease.state == "frozen":
-        return f"the account is frozen, because {spelled(lease.unit, lease.overrun)} more was spent than it had"
-    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + lease.overrun, lease.granted)}"
+        return f"the account is frozen, because {amount_text(lease.unit, lease.overrun)} more was spent than it had"
+    return f"{lease_name(lease, run)} has used {out_of(lease.unit, lease.spent + lease.overrun, lease.granted)}"
 
 
 def funded_again(view: View, record: Record, first: FirstData, lease: str) -> Funding:
     """Return what a task pays with that is retried by hand: the same amounts, from its nearest asker that still exists,
     or else from the account. Raise `Refused` if there is not enough."""
     opens = tuple(LeaseOpening(*cast("tuple[Any, Any, int]", tuple(one))) for one in first.get("opens", ()))
-    funding = _opened(view, _nearest(view, record.parent), opens, Begins(lease, record.holder, record.run))
+    funding = _open_leases(view, _nearest(view, record.parent), opens, Begins(lease, record.holder, record.run))
     if funding.lacks:
         raise Refused(funding.lacks, rule="credits")
     return funding

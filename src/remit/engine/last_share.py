@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from remit.core.bounds import Bounds
 from remit.core.events import read
 from remit.core.kinds.money import HoldPlaced
-from remit.core.money import Lease, Short, figures, spelled
+from remit.core.money import Lease, Short, amount_text, figures
 from remit.ports import Span, View
 
 LAST_WORD: Final = (
@@ -32,7 +32,7 @@ def kept_back(view: View, told: Bounds | None, lease: Lease, wanted: int, own: i
         return None
     never = wanted > lease.granted - lease.spent - own - share
     what = figures(Short(lease, wanted, never), lease.id)
-    return KeptBack(f"{what}, of which {spelled(lease.unit, share)} are kept for its last answer", never)
+    return KeptBack(f"{what}, of which {amount_text(lease.unit, share)} are kept for its last answer", never)
 
 
 def last_share(view: View, told: Bounds | None, lease: Lease) -> int:

@@ -297,7 +297,7 @@ class Messenger:
             self._listener, hears = listener, False
             while True:
                 try:
-                    questions = await self._asked()
+                    questions = await self._new_questions()
                 except NewerStore:  # reported by the worker
                     group.cancel_scope.cancel()
                     return
@@ -321,7 +321,7 @@ class Messenger:
             await Errand(self._desk, self._heartbeat, question, route).run()
             self._under_way.discard(delivery)
 
-    async def _asked(self) -> list[str]:
+    async def _new_questions(self) -> list[str]:
         """Return the open questions that are not known yet: for a worker all of them at first, then those asked
         since."""
         store, seen, worker = self._desk.ground.store, self._seen, self._heartbeat.worker

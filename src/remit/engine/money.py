@@ -21,8 +21,8 @@ from remit.core.money import (
     Lease,
     Purse,
     Unit,
-    called,
     figures,
+    lease_name,
     out_of,
     purse_data,
 )
@@ -545,7 +545,7 @@ class Paying(NamedTuple):
 
 def _used_up(lease: Lease, tokens: int, run: str) -> str:
     """Return the sentence for an exceeded token budget."""
-    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + tokens, lease.granted)}"
+    return f"{lease_name(lease, run)} has used {out_of(lease.unit, lease.spent + tokens, lease.granted)}"
 
 
 # -- bills ------------------------------------------------------------------------------------------------------

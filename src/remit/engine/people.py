@@ -210,7 +210,7 @@ class Questions(NamedTuple):
         `stepped_back` says that the task waits anyway, as for a task that it delegates.
         """
         live.must_be_at_work()
-        question = await self._asked(live, draft, f"{op}{draft.suffix}")
+        question = await self._record_question(live, draft, f"{op}{draft.suffix}")
         said = await self.ground.store.read(lambda view: said_in(view, question))
         if said is not None:
             return said
@@ -242,7 +242,7 @@ class Questions(NamedTuple):
         if first is None:
             await self.ground.store.read(live.must_hold)
 
-    async def _asked(self, live: LiveTask, draft: QuestionDraft, op: str) -> str:
+    async def _record_question(self, live: LiveTask, draft: QuestionDraft, op: str) -> str:
         new = f"q{self.ground.ids.new()}"
 
         def decide(view: View) -> Decision[str]:

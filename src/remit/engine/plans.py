@@ -142,23 +142,23 @@ class PlanOutcome:
         if strange := sorted(wanted - self.steps.keys()):
             raise BadInput(f"there is no step {shown(strange[0])} in this plan{meant(strange[0], self.steps)}")
         done = [one for one in self.steps.values() if one.id in wanted and one.state == "completed"]
-        return summed_up([_done(one) for one in done])
+        return summed_up([_done_step(one) for one in done])
 
     def states(self) -> dict[str, Json]:
         """Return the state of each step, without the results, which are in the journal with their tasks."""
         return {step.id: step.state for step in self.steps.values()}
 
-    def told(self, plan: Plan) -> list[Json]:
+    def step_states(self, plan: Plan) -> list[Json]:
         """Return the states with the tasks that have the results, for the end event of the task that led the plan."""
-        return [_told(self.steps[step.id], step) for step in plan.steps]
+        return [_step_state(self.steps[step.id], step) for step in plan.steps]
 
 
-def _done(outcome: StepOutcome) -> Done:
+def _done_step(outcome: StepOutcome) -> Done:
     text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
     return Done(outcome.title, outcome.agent, "" if outcome.value is None else text, outcome.trust)
 
 
-def _told(outcome: StepOutcome, step: Step) -> Json:
+def _step_state(outcome: StepOutcome, step: Step) -> Json:
     line = {"id": step.id, "title": step.title, "agent": outcome.agent, "state": outcome.state}
     said = {"task": outcome.task_id, "reason": outcome.reason}
     if step.payload != "text":
@@ -296,7 +296,7 @@ class PlanRun:
         while True:
             waiting = self._fitting(step, await self._runner.inbox.peek(self._live, who))
             notes = [*told, *(Note(one.sender, one.text, one.trust) for one in waiting)]
-            text, slices = self._told(step, notes)
+            text, slices = self._step_prompt(step, notes)
             trust = least((self._says, *(part.trust for part in slices)))
             identity = self._identities[step.id]
             extra = StepOf(step.id, identity, slices, self._team, tuple(one.id for one in waiting), trust, again)
@@ -317,7 +317,7 @@ class PlanRun:
         told, new = self._notes[step.id], [Note(one.sender, one.text, one.trust) for one in waiting]
         room = len(new)
         most = TASK_LIMIT if step.data is None else TASK_LIMIT - len(encode(step.data)) - 2
-        while room and len(self._told(step, [*told, *new[:room]])[0]) > most:
+        while room and len(self._step_prompt(step, [*told, *new[:room]])[0]) > most:
             room -= 1
         return waiting[:room]
 
@@ -347,19 +347,19 @@ class PlanRun:
             return replace(outcome, state="failed", value=None, error=BadInput(sentence))
         return replace(outcome, value=value)
 
-    def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
+    def _step_prompt(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
         """Return the step's prompt, and the parts that came from elsewhere."""
         if step.memory_scope != "own":
             # In the order of the plan: the order in which steps end differs from run to run.
             there = self._outcomes
             wanted = self._steps.keys() if isinstance(step.memory_scope, str) else frozenset(step.memory_scope)
             ids = [one for one in self._steps if one in wanted and one in there and there[one].state == "completed"]
-            done = [_done(there[one]) for one in ids]
+            done = [_done_step(there[one]) for one in ids]
             text = prompt_with_summary(step, done, notes, self._reveal, self._says)
             shown_of = [summary(one.text) for one in done]
         else:
             ids = plans.sources(step, self._steps)
-            done = [_done(self._outcomes[one]) for one in ids]
+            done = [_done_step(self._outcomes[one]) for one in ids]
             text = prompt(step, done, notes, self._reveal, self._says)
             shown_of = [one.text for one in done]
         slices = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import LacksMoney, QuestionAsked, question_used
-from remit.core.money import ACCOUNT, Book, Lease, Path, Purse, Unit, called, spelled
+from remit.core.money import ACCOUNT, Book, Lease, Path, Purse, Unit, amount_text, lease_name
 from remit.core.prices import credits as read_credits
 from remit.core.question import Question, QuestionDraft, Reply
 from remit.core.raising import Want, lacking, raising, tightest
@@ -57,27 +57,28 @@ def shortage(view: View, path_: Path, want: Want, full: int) -> Shortage | None:
 def draft(short: Shortage, remit: Remit, why: str, suffix: str = "") -> QuestionDraft:
     """Return the question for more money, with all figures."""
     want, lease, unit = short.want, short.lease, short.want.unit
-    whose = called(lease, want.run)
-    proposed, has = spelled(unit, short.proposed), f"{spelled(unit, lease.available)} of {spelled(unit, lease.granted)}"
+    whose = lease_name(lease, want.run)
+    proposed = amount_text(unit, short.proposed)
+    has = f"{amount_text(unit, lease.available)} of {amount_text(unit, lease.granted)}"
     text = (
-        f"'{remit.holder}' wants {spelled(unit, want.amount)} for {shown(why)}, and {whose} has {has} left. "
+        f"'{remit.holder}' wants {amount_text(unit, want.amount)} for {shown(why)}, and {whose} has {has} left. "
         f"Give it {proposed} more?"
     )
     shows: dict[str, Json] = {
         "for": why,
-        "wants": spelled(unit, want.amount),
+        "wants": amount_text(unit, want.amount),
         "has": has,
-        "spent": spelled(unit, lease.spent),
-        "set aside": spelled(unit, lease.reserved + lease.lent),
-        "needs": spelled(unit, short.needed),
+        "spent": amount_text(unit, lease.spent),
+        "set aside": amount_text(unit, lease.reserved + lease.lent),
+        "needs": amount_text(unit, short.needed),
         "proposed": proposed,
         "task": excerpt(remit.task, _TASK),
         "chain": path(remit.names),
     }
     if want.kept and lease.id == want.run:
-        shows["kept for the last answer"] = spelled(unit, want.kept)
+        shows["kept for the last answer"] = amount_text(unit, want.kept)
     if short.account is not None:
-        shows["account"] = spelled(unit, short.account)
+        shows["account"] = amount_text(unit, short.account)
     raises: LacksMoney = {"unit": unit, "wanted": want.amount, "kept": want.kept, "adds": short.proposed}
     about = (remit.id, *remit.names)
     return QuestionDraft(
@@ -146,8 +147,8 @@ def given_by(view: View, purse: Purse, question: Question, asked: QuestionAsked,
         raise BadInput(_too_little(book, question, unit, needed, max(0, most)))
     if reply.value is not None and wished < needed:
         raise BadInput(
-            f"question {question.id} needs at least {spelled(unit, needed)}, not {spelled(unit, wished)}; approve that "
-            "much, or reject it"
+            f"question {question.id} needs at least {amount_text(unit, needed)}, not {amount_text(unit, wished)}; "
+            "approve that much, or reject it"
         )
     raised = raising(book, path_, want, most)
     place = Place(question.run, question.session, question.task)
@@ -157,16 +158,16 @@ def given_by(view: View, purse: Purse, question: Question, asked: QuestionAsked,
         ledger_event("lease.raised", place, question.agent, now, data),
         question_used(question.id, place, question.agent, now),
     ]
-    return GivenMoney(spelled(unit, most), events)
+    return GivenMoney(amount_text(unit, most), events)
 
 
 def _too_little(book: Book, question: Question, unit: Unit, needed: int, most: int) -> str:
     account = book.lease(ACCOUNT, unit)
     assert account is not None  # nothing else limits an amount
-    has = "is frozen" if account.state == "frozen" else f"has {spelled(unit, account.available)} left"
-    could = f"at most {spelled(unit, most)} can be given" if most else "nothing can be given"
+    has = "is frozen" if account.state == "frozen" else f"has {amount_text(unit, account.available)} left"
+    could = f"at most {amount_text(unit, most)} can be given" if most else "nothing can be given"
     return (
-        f"question {question.id} needs at least {spelled(unit, needed)}; the account {has}, so {could}: "
+        f"question {question.id} needs at least {amount_text(unit, needed)}; the account {has}, so {could}: "
         "grant more money first, or reject it"
     )
 

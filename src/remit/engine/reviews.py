@@ -50,7 +50,9 @@ class Reviews(NamedTuple):
     async def go_on(self, live: LiveTask) -> Ending | LiveTask | None:
         """Continue the review of a result that an earlier attempt put before a person. Return None if there is none:
         then the agent must be called."""
-        approved, kept = await self.ground.store.read(lambda view: (self._approved(view, live), self._kept(view, live)))
+        approved, kept = await self.ground.store.read(
+            lambda view: (self._approved(view, live), self._presented(view, live))
+        )
         if approved is not None:
             return endings.completed(live.remit, approved.result)
         if kept is None:
@@ -93,7 +95,7 @@ class Reviews(NamedTuple):
         about = (live.operations.origin, live.operations.turn, *remit.names)
         return QuestionDraft("review", asks, expires=self.expires, shows=shows, about=about)
 
-    def _kept(self, view: View, live: LiveTask) -> Presented | None:
+    def _presented(self, view: View, live: LiveTask) -> Presented | None:
         """Return the result that this try put before a person, in its present turn."""
         done = view.done(f"{live.operations.review(1)}/ask")
         return None if done is None else _before(view, str(done[0]))

@@ -9,7 +9,7 @@ from remit.core.command import Command
 from remit.core.kinds.workspace import TeamPlanned, team_planned
 from remit.core.plan import DRAFT_LIMIT, Plan, PlanOptions, assigned, drafted, faults, restored, whole
 from remit.core.prompt import goal_told
-from remit.core.trust import TRUSTED, Trust, one_line, told
+from remit.core.trust import TRUSTED, Trust, one_line, prompt_text
 from remit.core.values import Json, checked, decode, encode, shown
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
@@ -60,13 +60,13 @@ class TeamRun:
     async def answer(self, live: LiveTask, goal: str) -> Json:
         """Lead the team and return its result. A rerun continues with the plan that was accepted before."""
         ops = live.operations.ids("team")
-        plan = await self._known(live, ops) if live.attempt.is_rerun else None
+        plan = await self._accepted_plan(live, ops) if live.attempt.is_rerun else None
         if plan is None:
             plan, live = self._checked(live) or await self._plan(live, goal)
             await self._keep(live, ops[0], plan)
         live.operations.skip_to(_WORK)
         outcome = await self._runner.run(live, plan, self._options)
-        live.steps = outcome.told(plan)
+        live.steps = outcome.step_states(plan)
         live.operations.skip_to(_SYNTHESIS)
         answer, _ = await self._ask(live, told_outcome(goal, outcome, live.remit.trust), "synthesis")
         return answer
@@ -80,7 +80,7 @@ class TeamRun:
         self._runner.check(self._given, cards, live.remit.bounds)
         return assigned(self._given, cards), live
 
-    async def _known(self, live: LiveTask, ops: list[str]) -> Plan | None:
+    async def _accepted_plan(self, live: LiveTask, ops: list[str]) -> Plan | None:
         """Return the plan that an earlier attempt accepted, or None: its finished steps are not repeated."""
 
         def look(view: View) -> Json:
@@ -141,7 +141,7 @@ def told_outcome(goal: str, outcome: PlanOutcome, trust: Trust = TRUSTED) -> str
     parts = [goal_told(goal, trust), "", "## Results", ""]
     for step in outcome.steps.values():
         title = f"### {one_line(step.title)} (by {step.agent}): {step.state}"
-        parts += [title, told(_result(step), step.trust), ""]
+        parts += [title, prompt_text(_result(step), step.trust), ""]
     return "\n".join([*parts, "## What to answer", "", "Put the pieces together. Say what is missing and why."])
 
 
@@ -203,7 +203,7 @@ class Leading(NamedTuple):
         async def carry_out(turn: TurnLike) -> Json:
             live = self._live(turn)
             outcome = await self.runner.run(live, plan, options)
-            live.steps = outcome.told(plan)
+            live.steps = outcome.step_states(plan)
             tell(outcome)
             if not outcome.ok:
                 raise _incomplete(plan, outcome, live)
@@ -233,11 +233,11 @@ def _incomplete(plan: Plan, outcome: PlanOutcome, live: LiveTask) -> Failed:
     left = [step for step in steps.values() if step.state != "completed"]
     own = [steps[step.id] for step in plan.steps if all(steps[one].state == "completed" for one in step.after)]
     again = all(step.retryable for step in own if step.state != "completed")
-    named = "; ".join(_said(step) for step in left[:_NAMED])
+    named = "; ".join(_step_line(step) for step in left[:_NAMED])
     more = f"; and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
     sentence = f"{len(left)} of {len(steps)} steps did not complete: {named}{more}"
     return Failed(sentence, agent=live.remit.holder, task=live.remit.id, retryable=again)
 
 
-def _said(step: StepOutcome) -> str:
+def _step_line(step: StepOutcome) -> str:
     return f"step {shown(step.id)} {step.state}: {step.reason}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, Unpac
 import anyio
 from anyio.lowlevel import checkpoint
 
-from remit.core.allow import ANY, spelled
+from remit.core.allow import ANY, names_text
 from remit.core.card import Card
 from remit.core.checks import between, callable_, items, keywords, of_type, whole
 from remit.core.command import Command, Send, Update
@@ -85,8 +85,8 @@ class Toolset:
         return hash(self._kit)
 
     def __repr__(self) -> str:
-        denied = f" but {spelled(self._kit.denied)}" if self._kit.denied else ""
-        return f"<tools: {f'any{denied}' if self.any else spelled(self._names)}>"
+        denied = f" but {names_text(self._kit.denied)}" if self._kit.denied else ""
+        return f"<tools: {f'any{denied}' if self.any else names_text(self._names)}>"
 
 
 class TurnFacts:
@@ -348,7 +348,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """
         if to is None or capability:
             to = await self._chosen(cast("str | None", to), capability, _nothing_asked)
-        command = Command(cast("str", to), update or {}, join, **asking.handed(along))
+        command = Command(cast("str", to), update or {}, join, **asking.checked_handoff(along))
         with self._live.verb():
             await self._services.handoffs.must_allow(self._live, command)
         return command
@@ -544,7 +544,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """Return the model requests and the answers of earlier attempts of this turn, the oldest first. If a request
         was not answered, the text of its answer is empty. In the first attempt, the list is empty."""
         self._live.must_be_at_work()
-        return await self._services.talking.talking.kept(self._live)
+        return await self._services.talking.talking.kept_answers(self._live)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool that a model has called. Return the text for the model: the result, or the reason why not.

@@ -92,7 +92,7 @@ class TalkLike(Protocol):
         """Whether this run has reached the tool call with this id."""
         ...
 
-    def lost(self, why: str) -> BaseException:
+    def lost_error(self, why: str) -> BaseException:
         """Return the exception to raise when the recorded conversation cannot be continued."""
         ...
 

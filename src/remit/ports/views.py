@@ -388,7 +388,7 @@ class QueueView(Protocol):
         """Return pending tasks that are past their time, the longest overdue first."""
         ...
 
-    def held(self, worker: str) -> list[Record]:
+    def tasks_of_worker(self, worker: str) -> list[Record]:
         """Return the unfinished tasks of a worker."""
         ...
 

@@ -63,7 +63,7 @@ from remit.core.kinds.workspace import (
     WorkKept,
     WorkLeft,
 )
-from remit.core.money import spelled
+from remit.core.money import amount_text
 from remit.core.remit import task_of
 from remit.core.times import iso
 from remit.report.figures import count, duration
@@ -146,7 +146,7 @@ def _handed(event: Event) -> str:
 def _refused(event: Event) -> str:
     data = read(event, HopRefused)
     word = "handoff to " if data.get("handoff") else ""
-    wanted = f", for {spelled('credits', data['credits'])}" if "credits" in data else ""
+    wanted = f", for {amount_text('credits', data['credits'])}" if "credits" in data else ""
     return f": {word}{data['to']} ({data['rule']}{wanted}): {data['sentence']}"
 
 
@@ -328,7 +328,7 @@ def _cut(event: Event) -> str:
 
 def _amounts(amounts: dict[str, int]) -> str:
     """Return amounts such as "$0.05 and 4,096 tokens"."""
-    return " and ".join(spelled("tokens" if unit == "tokens" else "credits", x) for unit, x in amounts.items())
+    return " and ".join(amount_text("tokens" if unit == "tokens" else "credits", x) for unit, x in amounts.items())
 
 
 def _about(why: str) -> str:

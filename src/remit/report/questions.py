@@ -51,7 +51,7 @@ class AskedPerson:
 def take(questions: list[AskedPerson], event: Event) -> None:
     """Apply an event of `ASKING` to a task's questions."""
     if event.kind == "question.asked":
-        questions.append(_asked(event))
+        questions.append(_asked_person(event))
         return
     for question in questions:
         if question.id == event.data["question"]:
@@ -70,7 +70,7 @@ def asked_in(events: Iterable[Event]) -> list[AskedPerson]:
     return questions
 
 
-def _asked(event: Event) -> AskedPerson:
+def _asked_person(event: Event) -> AskedPerson:
     data = read(event, QuestionAsked)
     return AskedPerson(
         id=data["question"],
@@ -154,7 +154,7 @@ def to_read(inquiry: Inquiry) -> str:
 
 def whole_question(inquiry: Inquiry, *, choices: bool = True) -> ShownQuestion:
     """Return the whole question as lines."""
-    return _written(inquiry, None, None, choices=choices)
+    return _shown_question(inquiry, None, None, choices=choices)
 
 
 def shown_question(
@@ -169,7 +169,7 @@ def shown_question(
 
     made = ShownQuestion((), whole=False)
     for most in chain((size,), (level for level in _LEVELS if level < size)):
-        made = _written(inquiry, most, room + 1, choices=choices)
+        made = _shown_question(inquiry, most, room + 1, choices=choices)
         if fits(made.lines):
             return made
     last = QuestionLine(0, "", "[the rest is left out]")
@@ -201,7 +201,7 @@ def _broken(text: str, columns: int) -> list[str]:
     return [*parts, part]
 
 
-def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: bool) -> ShownQuestion:
+def _shown_question(inquiry: Inquiry, most: int | None, room: int | None, *, choices: bool) -> ShownQuestion:
     lines = _Lines(most, room)
     if inquiry.kind == "ask":
         lines.put(0, "", inquiry.text, quotes=False)

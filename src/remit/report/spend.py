@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 from remit.core.events import Event
 from remit.core.kinds.money import Outlay, charge_in
 from remit.core.ledger import unbalanced
-from remit.core.money import ACCOUNT, UNITS, Hold, Lease, Unit, spelled
+from remit.core.money import ACCOUNT, UNITS, Hold, Lease, Unit, amount_text
 from remit.core.tally import Figures, SpendOver, SpendSeries
 from remit.core.times import iso
 from remit.core.values import decode
@@ -284,7 +284,9 @@ def _held_and_lent(leases: Sequence[Lease], holds: Sequence[Hold]) -> list[str]:
         pairs = (("held", lease.reserved, reserved[lease.id, unit]), ("lent", lease.lent, lent[lease.id, unit]))
         for word, has, wants in pairs:
             if has != wants:
-                amounts = f"{spelled(lease.unit, has)} is {word} of it, and there is {spelled(lease.unit, wants)}"
+                amounts = (
+                    f"{amount_text(lease.unit, has)} is {word} of it, and there is {amount_text(lease.unit, wants)}"
+                )
                 found.append(f"{name} says that {amounts}")
     return found
 
@@ -298,7 +300,9 @@ def _untold(spent: Mapping[Unit, int], told: Mapping[Unit, int], *, cut: bool) -
             continue
         has, sums = spent[unit], told.get(unit, 0)
         if sums > has or (sums < has and not cut):
-            amounts = f"the account has spent {spelled(unit, has)}, and all charges come to {spelled(unit, sums)}"
+            amounts = (
+                f"the account has spent {amount_text(unit, has)}, and all charges come to {amount_text(unit, sums)}"
+            )
             found.append(f"in {unit}, {amounts}")
     return found
 

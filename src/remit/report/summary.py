@@ -105,7 +105,7 @@ def sentence(root: Node) -> str:
         parts.append(f"sent back {count(back, 'time')}")
     if figures.steps:
         parts.append(steps_sentence(figures.steps))
-    parts += [f"{count(number, 'task')} {LOOKS[state].word}" for state, number in _told(figures)]
+    parts += [f"{count(number, 'task')} {LOOKS[state].word}" for state, number in _other_states(figures)]
     parts += _died(root)
     if figures.retries:
         parts.append(f"tried again {count(figures.retries, 'time')}")
@@ -131,7 +131,7 @@ def steps_sentence(states: Counter[str]) -> str:
 _OWN_WORDS: Final = ("completed", "running", "dead")  # the sentence has its own words for these
 
 
-def _told(figures: Summary) -> list[tuple[str, int]]:
+def _other_states(figures: Summary) -> list[tuple[str, int]]:
     """Return the number of tasks in each other state that has a look."""
     return [(state, figures.states[state]) for state in LOOKS if figures.states[state] and state not in _OWN_WORDS]
 

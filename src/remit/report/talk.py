@@ -93,14 +93,14 @@ def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[Task
 def _answered(event: Event, answer: Json, talk: TaskTalk) -> Iterator[TalkLine]:
     data = read(event, ModelAnswered)
     kept = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
-    yield from _told(event, kept.get("told", ""), talk)
+    yield from _new_lines(event, kept.get("told", ""), talk)
     usage = data.get("usage", {})
     tokens = usage.get("input", 0) + usage.get("output", 0)
     said = _joined(said_in(kept["text"])) if "text" in kept else Utterance("model", GONE)
     yield TalkLine(event.at, "model", data["model"], said.words, said.calls, tokens, data.get("cost", 0))
 
 
-def _told(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
+def _new_lines(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
     """Yield the lines that were new to the model; recorded tool results have lines of their own."""
     if not told:
         if all(line.outcome == "failed" for line in talk.lines):  # nothing yet, or only failures
@@ -186,7 +186,9 @@ def _part(part: dict[str, Any]) -> Utterance:
     kind, call = str(part.get("part_kind", "")), str(part.get("tool_call_id", ""))
     words = _text(part.get("content"))
     if kind.endswith("tool-call"):
-        return Utterance("model", calls=(CalledTool(str(part.get("tool_name", "")), _given(part.get("args")), call),))
+        return Utterance(
+            "model", calls=(CalledTool(str(part.get("tool_name", "")), _arguments_text(part.get("args")), call),)
+        )
     if kind in ("tool-return", "retry-prompt"):
         return Utterance("tool" if "tool_name" in part else "prompt", words, call=call)
     return Utterance("prompt" if kind.endswith("-prompt") else "model", words)
@@ -199,7 +201,7 @@ def _langchain(kind: str, data: dict[str, Any]) -> Utterance:
         return Utterance("tool", words, call=str(data.get("tool_call_id", "")))
     asked = cast("list[dict[str, Any]]", data.get("tool_calls") or [])
     calls = tuple(
-        CalledTool(str(one.get("name", "")), _given(one.get("args")), str(one.get("id", ""))) for one in asked
+        CalledTool(str(one.get("name", "")), _arguments_text(one.get("args")), str(one.get("id", ""))) for one in asked
     )
     return Utterance("model" if kind.startswith(("ai", "AI")) else "prompt", words, calls)
 
@@ -216,7 +218,11 @@ def _openai(item: Json) -> list[Utterance]:
     if kind.endswith("_call_output"):
         return [Utterance("tool", _text(one.get("output")), call=call)]
     if kind.endswith("_call"):
-        return [Utterance("model", calls=(CalledTool(str(one.get("name", kind)), _given(one.get("arguments")), call),))]
+        return [
+            Utterance(
+                "model", calls=(CalledTool(str(one.get("name", kind)), _arguments_text(one.get("arguments")), call),)
+            )
+        ]
     return [Utterance("model" if one.get("role") == "assistant" else "prompt", _text(one.get("content")))]
 
 
@@ -226,7 +232,7 @@ def _joined(parts: list[Utterance]) -> Utterance:
     return Utterance("model", words, tuple(call for part in parts for call in part.calls))
 
 
-def _given(arguments: Json) -> str:
+def _arguments_text(arguments: Json) -> str:
     if isinstance(arguments, str):
         return arguments
     return encode(arguments) if arguments else ""

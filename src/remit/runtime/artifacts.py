@@ -84,7 +84,7 @@ class WorkspaceArtifacts:
         if run is not None:
             name = line(run, "a run's id", NAME_LIMIT)
             return _once(await self._opening.records.browse(lambda view: view.artifacts_of_run(name)[::-1]))[:most]
-        return await self._opening.records.browse(lambda view: _listed(view, most))
+        return await self._opening.records.browse(lambda view: _latest(view, most))
 
     @property
     def _files(self) -> ArtifactFiles:
@@ -103,7 +103,7 @@ class _Recording(NamedTuple):
         await self.act.perform(self.files.ground, content, decide)
 
 
-def _listed(view: View, most: int) -> list[StoredArtifact]:
+def _latest(view: View, most: int) -> list[StoredArtifact]:
     """Return the latest artifacts, page by page until there are enough."""
     rows: list[ArtifactRow] = []
     while page := view.artifacts(most, rows[-1].seq) if rows else view.artifacts(most):

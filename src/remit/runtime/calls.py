@@ -23,10 +23,10 @@ from remit.core.events import Event, Gap
 from remit.core.lifecycle import Outcome, Progress, Record
 from remit.core.match import Match
 from remit.core.money import Hold, Lease
-from remit.core.plan import Plan, whole, written
+from remit.core.plan import Plan, plan_from_json, whole
 from remit.core.question import Inquiry
 from remit.core.recovery import Resting
-from remit.core.scope import Scope, spelled
+from remit.core.scope import Scope, scope_texts
 from remit.core.secret import Secret
 from remit.core.times import SECOND, Schedule, aware, moment
 from remit.core.values import Json, decode, shown
@@ -205,7 +205,7 @@ _NAMES: Final = {kind.__name__: kind for kind in (Crew, Detail, EntryReader, Ent
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
-def told(value: object) -> Json:  # noqa: PLR0911 - one line for each kind of value
+def argument_json(value: object) -> Json:  # noqa: PLR0911 - one line for each kind of value
     """Return an argument as JSON, as the server reads it."""
     match value:
         case datetime():
@@ -217,18 +217,18 @@ def told(value: object) -> Json:  # noqa: PLR0911 - one line for each kind of va
         case Bounds():
             return value.data
         case Scope():
-            return spelled(frozenset((value,)))[0]
+            return scope_texts(frozenset((value,)))[0]
         case Mapping():
-            return {str(key): told(item) for key, item in cast("Mapping[object, object]", value).items()}
+            return {str(key): argument_json(item) for key, item in cast("Mapping[object, object]", value).items()}
         case str() | bytes():
             return wire.value(value)
         case Sequence() | frozenset() | set():
-            return [told(item) for item in cast("Sequence[object]", value)]
+            return [argument_json(item) for item in cast("Sequence[object]", value)]
         case _:
             return wire.value(value)
 
 
-def heard(call: RemoteCall, given: Mapping[str, Json]) -> dict[str, Any]:
+def arguments_from_json(call: RemoteCall, given: Mapping[str, Json]) -> dict[str, Any]:
     """Return the arguments of a call from the JSON of a client. Raise `BadInput` for a time, a plan or bounds that are
     none; all other arguments are checked by the method that gets them."""
     arguments: dict[str, Any] = dict(given)
@@ -236,7 +236,7 @@ def heard(call: RemoteCall, given: Mapping[str, Json]) -> dict[str, Any]:
         if arguments.get(name) is not None:
             arguments[name] = _time(arguments[name], name)
     if arguments.get("plan") is not None:
-        arguments["plan"] = written(arguments["plan"])
+        arguments["plan"] = plan_from_json(arguments["plan"])
     for name in ("within", "bounds"):
         if arguments.get(name) is not None:
             arguments[name] = _bounds(arguments[name], name)
@@ -301,7 +301,7 @@ def restored(hint: Any, data: Any) -> Any:  # noqa: PLR0911 - one line for each 
     if origin in (dict, Mapping):
         return {parts[0](key) if parts[0] is int else key: restored(parts[1], item) for key, item in data.items()}
     if isinstance(hint, type) and origin is None:
-        return _made(hint, data)
+        return _from_json(hint, data)
     return data
 
 
@@ -321,7 +321,7 @@ def _is_made_of_fields(kind: Any) -> bool:
     )
 
 
-def _made(kind: type[Any], data: Any) -> Any:  # noqa: PLR0911 - one line for each kind of value
+def _from_json(kind: type[Any], data: Any) -> Any:  # noqa: PLR0911 - one line for each kind of value
     if kind is Event:
         return Event(**data, data=cast("dict[str, Json]", decode(data["text"])))
     if kind is Card:

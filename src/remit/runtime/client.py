@@ -49,7 +49,7 @@ from remit.runtime import (
     schedules,
     tasks,
 )
-from remit.runtime.calls import CALLS, EventPage, TaskMade, restored, told
+from remit.runtime.calls import CALLS, EventPage, TaskMade, argument_json, restored
 from remit.runtime.filters import EventFilter, StatsFilter, which_events
 from remit.runtime.journal import LOOK_SECONDS
 from remit.runtime.tasks import id_of
@@ -117,7 +117,7 @@ class SentFile(NamedTuple):
     again: bool
 
 
-async def _called(wire: RemoteWire, name: str, given: dict[str, Json]) -> Any:
+async def _call_remote(wire: RemoteWire, name: str, given: dict[str, Json]) -> Any:
     return restored(CALLS[name].returns, await wire.call(name, given))
 
 
@@ -140,7 +140,7 @@ def _classes() -> dict[str, type]:
     return {name: kind for module in modules for name, kind in vars(module).items() if isinstance(kind, type)}
 
 
-def _given(name: str, words: tuple[object, ...], named: dict[str, object]) -> dict[str, Json]:
+def _arguments_json(name: str, words: tuple[object, ...], named: dict[str, object]) -> dict[str, Json]:
     """Return the arguments of a call as JSON, each under its name."""
     bound = _signature(name).bind(None, *words, **named)
     arguments = dict(bound.arguments)
@@ -148,7 +148,7 @@ def _given(name: str, words: tuple[object, ...], named: dict[str, object]) -> di
     for parameter in bound.signature.parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD and parameter.name in arguments:
             arguments |= cast("dict[str, object]", arguments.pop(parameter.name))
-    return {key: told(value) for key, value in arguments.items()}
+    return {key: argument_json(value) for key, value in arguments.items()}
 
 
 def _absent(name: str, *_: object, **__: object) -> Never:
@@ -172,7 +172,7 @@ class RemoteGroup:
         return partial(self._call, name) if name in CALLS else partial(_absent, name)
 
     async def _call(self, name: str, *words: object, **named: object) -> Any:
-        return await _called(self._wire, name, _given(name, words, named))
+        return await _call_remote(self._wire, name, _arguments_json(name, words, named))
 
 
 # -- tasks -----------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class RemoteControl:
         self._wire = wire
 
     async def status(self, task: str, asker: LiveTask | None = None) -> Status:
-        return await _called(self._wire, "tasks.status", {"task": task})
+        return await _call_remote(self._wire, "tasks.status", {"task": task})
 
     async def outcome(self, task: str, seconds: float | None) -> Outcome:
         """Wait for the end of a task with one request after the other, and return its outcome. Raise `TimeoutError`
@@ -194,7 +194,7 @@ class RemoteControl:
         until = None if seconds is None else loop.time() + seconds
         while True:
             left = LONG_POLL if until is None else max(0.0, min(LONG_POLL, until - loop.time()))
-            found = await _called(self._wire, "tasks.outcome", {"task": task, "timeout": left})
+            found = await _call_remote(self._wire, "tasks.outcome", {"task": task, "timeout": left})
             if found is not None:
                 return found
             if until is not None and loop.time() >= until:
@@ -205,14 +205,14 @@ class RemoteControl:
 
     async def cancel(self, task: str, why: str, asker: LiveTask | None, act: Act) -> int:
         given: dict[str, Json] = {"task": task, "why": why, "op": act.op, "by": act.by}
-        return await _called(self._wire, "tasks.cancel", given)
+        return await _call_remote(self._wire, "tasks.cancel", given)
 
     async def retry(self, task: str, asker: LiveTask | None, act: Act, *, restart: bool = False) -> str:
         given: dict[str, Json] = {"task": task, "restart": restart, "op": act.op, "by": act.by}
-        return (await _called(self._wire, "tasks.retry", given)).id
+        return (await _call_remote(self._wire, "tasks.retry", given)).id
 
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> PlanOutcome:
-        return await _called(self._wire, "tasks.plan_outcome", {"task": outcome.id})
+        return await _call_remote(self._wire, "tasks.plan_outcome", {"task": outcome.id})
 
 
 def _handle(wire: RemoteWire, made: TaskMade) -> Task:
@@ -266,7 +266,7 @@ class RemoteFollow:
         while True:
             left = max(0.0, min(LONG_POLL, until - loop.time()))
             try:
-                page: EventPage = await _called(
+                page: EventPage = await _call_remote(
                     self._wire, "journal.next", {**self._which, "after": self.position, "timeout": left}
                 )
             except NoServer:
@@ -303,7 +303,7 @@ class RemoteJournal(RemoteGroup):
         checks.yes_or_no(live, "live")
         checks.yes_or_no(gaps, "gaps")
         which_events("follow", which)
-        given = {name: told(value) for name, value in which.items() if value is not None} | {"gaps": gaps}
+        given = {name: argument_json(value) for name, value in which.items() if value is not None} | {"gaps": gaps}
         return RemoteFollow(self._wire, given, live=live, from_now=live and "after" not in which)
 
 
@@ -321,7 +321,7 @@ class RemoteAnswers:
         given: dict[str, Json] = {"question": question, "by": reply.by, "channel": reply.channel, "op": op}
         given |= {"why": reply.why} if verb != "answer" else {}
         given |= {"value": reply.value} if verb != "reject" else {}
-        await _called(self._wire, f"questions.{verb}", given)
+        await _call_remote(self._wire, f"questions.{verb}", given)
 
 
 class RemoteQuestions(RemoteGroup):
@@ -361,7 +361,7 @@ class RemoteAccess:
     async def put(self, draft: Draft) -> int:
         names = ("namespace", "key", "value", "lifetime", "extend", "trust", "expect")
         given = {name: getattr(draft, name) for name in names}
-        return await _called(self._wire, "context.put", {**self._act, **given})
+        return await _call_remote(self._wire, "context.put", {**self._act, **given})
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         return await self._ask("context.get", {"namespace": namespace, "key": key})
@@ -375,14 +375,14 @@ class RemoteAccess:
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         given: dict[str, Json] = {"namespace": namespace, "key": key, "lifetime": by}
-        return await _called(self._wire, "context.touch", {**self._act, **given})
+        return await _call_remote(self._wire, "context.touch", {**self._act, **given})
 
     async def remove(self, namespace: str, key: str) -> bool:
         given: dict[str, Json] = {"namespace": namespace, "key": key}
-        return await _called(self._wire, "context.remove", {**self._act, **given})
+        return await _call_remote(self._wire, "context.remove", {**self._act, **given})
 
     async def _ask(self, name: str, given: dict[str, Json]) -> Any:
-        return await _called(self._wire, name, {"session": self.session, **given})
+        return await _call_remote(self._wire, name, {"session": self.session, **given})
 
 
 class RemoteContext(RemoteGroup):
@@ -421,7 +421,7 @@ class RemoteArtifacts(RemoteGroup):
         """Open a file by its reference or its digest. Its content comes when it is read."""
         digest = digest_of(artifact)
         given = artifact.data() if isinstance(artifact, Artifact) else artifact
-        look: ArtifactLook = await _called(self._wire, "artifacts.open", {"artifact": cast("Json", given)})
+        look: ArtifactLook = await _call_remote(self._wire, "artifacts.open", {"artifact": cast("Json", given)})
         return OpenedArtifact(look.artifact, look.trust, partial(self._wire.fetch_file, digest), _always)
 
 
@@ -441,7 +441,7 @@ class RemoteKeys(RemoteGroup):
         if not self._wire.is_private:
             raise BadInput("a key is not sent over plain HTTP to another machine; use https://, or set it there")
         given: dict[str, Json] = {"name": name, "secret": secret.reveal(), "op": op, "by": by}
-        return await _called(self._wire, "keys.set", given)
+        return await _call_remote(self._wire, "keys.set", given)
 
     @property
     def cooling(self) -> RemoteGroup:
@@ -529,19 +529,19 @@ class RemoteWorkspace:
     @keywords(Submitting)
     async def submit(self, agent: str, task: str = "", **how: Unpack[Submitting]) -> Task:
         """Queue a task, and return its handle. If the answer is lost, the request is repeated and is the same task."""
-        return await self._made("submit", agent, task, **how)
+        return await self._call_for_task("submit", agent, task, **how)
 
     @keywords(SubmittingPlan)
     async def submit_plan(self, plan: Plan, **how: Unpack[SubmittingPlan]) -> Task:
         """Queue a plan, and return its handle."""
-        return await self._made("submit_plan", plan, **how)
+        return await self._call_for_task("submit_plan", plan, **how)
 
     @keywords(SubmittingPlan)
     async def submit_team(
         self, goal: str, coordinator: str, *, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
     ) -> Task:
         """Queue a goal for a team, and return its handle."""
-        return await self._made("submit_team", goal, coordinator, plan=plan, **how)
+        return await self._call_for_task("submit_team", goal, coordinator, plan=plan, **how)
 
     async def fork(
         self,
@@ -557,7 +557,7 @@ class RemoteWorkspace:
         """Start a new run that continues another one from one of its events."""
         given = {"data": data, "answer": answer}
         other = {name: value for name, value in given.items() if value is not ...}
-        return await self._made("fork", run, at, task=task, op=op, by=by, **other)
+        return await self._call_for_task("fork", run, at, task=task, op=op, by=by, **other)
 
     async def tree(self, run: str) -> Node | None:
         """Return a run as a tree of its tasks, or None if there is no such run."""
@@ -600,11 +600,11 @@ class RemoteWorkspace:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _made(self, name: str, *words: object, **named: object) -> Task:
+    async def _call_for_task(self, name: str, *words: object, **named: object) -> Task:
         return _handle(self._wire, await self._call(name, *words, **named))
 
     async def _call(self, name: str, *words: object, **named: object) -> Any:
-        return await _called(self._wire, name, _given(name, words, named))
+        return await _call_remote(self._wire, name, _arguments_json(name, words, named))
 
 
 AnyWorkspace: TypeAlias = Workspace | RemoteWorkspace

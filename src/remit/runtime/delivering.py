@@ -214,7 +214,7 @@ class Follower:
     async def _submit(self, found: _Found) -> int:
         """Submit the deliveries of a page in small groups, so that other tasks of this process do not wait for all of
         them. Return the number of deliveries."""
-        count, wanted = 0, self._wanted(found)
+        count, wanted = 0, self._deliveries(found)
         while some := [*islice(wanted, _TOGETHER)]:
             count += len(some)
             async with anyio.create_task_group() as group:
@@ -222,7 +222,7 @@ class Follower:
                     group.start_soon(self._queue, *one)
         return count
 
-    def _wanted(self, found: _Found) -> Iterator[_Wanted]:
+    def _deliveries(self, found: _Found) -> Iterator[_Wanted]:
         """Yield the deliveries of a page."""
         for event in found.events:
             wanting = [one for one in found.hooks if _wants(one, event)]
@@ -275,7 +275,7 @@ class Follower:
             derived_secret(self._root, self._name, hook.id, one) for one in hook.generations(self._opening.clock.now())
         ]
         number = delivery_id(self._name, said["data"]["seq"])
-        return await self._taken(turn, self._carrier.send(hook, secrets, number, turn.task.encode()))
+        return await self._accepted_answer(turn, self._carrier.send(hook, secrets, number, turn.task.encode()))
 
     async def _push(self, turn: TurnLike, hook: Hook) -> str:
         """Send the present state of an A2A task to an address. Delete the address afterwards if the task has ended, its
@@ -288,7 +288,7 @@ class Follower:
                 raise self._failed(turn, "the key does not count any more with which the address was given")
             made = await import_module("remit.adapters.a2a.push").pushed(self._opening, hook.task, target)
             headers = {**made.headers, "webhook-id": f"{hook.id}-{json.loads(turn.task)['data']['seq']}"}
-            said = await self._taken(turn, self._carrier.post(hook, made.body, headers))
+            said = await self._accepted_answer(turn, self._carrier.post(hook, made.body, headers))
         except NotDelivered as error:
             if not error.retryable:
                 await pushes.drop(hook.id)
@@ -297,7 +297,7 @@ class Follower:
             await pushes.drop(hook.id)
         return said
 
-    async def _taken(self, turn: TurnLike, sending: Awaitable[Taken]) -> str:
+    async def _accepted_answer(self, turn: TurnLike, sending: Awaitable[Taken]) -> str:
         """Return the answer of an address that accepted a message. Raise `NotDelivered` if it did not."""
         try:
             answer = await sending

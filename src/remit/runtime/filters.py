@@ -98,12 +98,12 @@ class StatsFilter(TypedDict, total=False):
 
 def which_tasks(given: TaskFilter) -> Which:
     """Return the caller's filter for tasks. Raise `BadInput` if it is invalid."""
-    return _which(_named("tasks", given, TaskFilter))
+    return _which(_checked_filter("tasks", given, TaskFilter))
 
 
 def which_runs(limit: int, given: RunFilter) -> Which:
     """Return the caller's filter for runs. Raise `BadInput` if it is invalid."""
-    return _which({**_named("runs", given, RunFilter), "limit": limit})
+    return _which({**_checked_filter("runs", given, RunFilter), "limit": limit})
 
 
 def _which(wanted: dict[str, Any]) -> Which:
@@ -128,7 +128,7 @@ def _moments(wanted: dict[str, Any]) -> None:
 
 def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Span:
     """Return the caller's filter for events. Raise `BadInput` if it is invalid."""
-    wanted = _named(verb, given, takes)
+    wanted = _checked_filter(verb, given, takes)
     _moments(wanted)
     if wanted.get("kinds") is not None:
         kinds = checks.items(wanted["kinds"], "kinds is a list of kinds of events, such as ['task.started']")
@@ -144,7 +144,7 @@ def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Sp
 
 def which_figures(given: StatsFilter) -> tuple[Window, str | None]:
     """Return the period and the agent of a statistics query. Raise `BadInput` if they are invalid."""
-    wanted = _named("stats", given, StatsFilter)
+    wanted = _checked_filter("stats", given, StatsFilter)
     since, until = (None if wanted.get(name) is None else moment(wanted[name], name) for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
         raise BadInput("since must be before until")
@@ -168,7 +168,9 @@ def page(before: object) -> int | None:
     return checks.whole(before, "before")
 
 
-def _named(verb: str, given: TaskFilter | RunFilter | EventFilter | StatsFilter, takes: type) -> dict[str, Any]:
+def _checked_filter(
+    verb: str, given: TaskFilter | RunFilter | EventFilter | StatsFilter, takes: type
+) -> dict[str, Any]:
     checks.refuse_strange(verb, given, takes.__annotations__.keys())
     wanted = dict[str, Any](given)
     for name, what in _TEXTS.items():

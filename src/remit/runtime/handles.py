@@ -21,7 +21,7 @@ class Held(NamedTuple):
     is_over: bool
 
 
-async def held(workspace: Workspace, task: str, effect: str, mark: str) -> Held | None:
+async def handle_holder(workspace: Workspace, task: str, effect: str, mark: str) -> Held | None:
     """Return the holder of a handle's task. Return None if there is no such task, or if the task did not record this
     mark under this effect."""
 

@@ -119,7 +119,7 @@ class WorkspaceHooks:
         given = id_of(run, "a run's id") if run else ""
         host = f"{address.scheme}://{url.partition('://')[2]}"
         hook = await Hooks(self._opening.ground).add(host, wanted, given, act_of(op, by))
-        return self._shown(root, hook)
+        return self._with_secret(root, hook)
 
     async def remove(self, hook: str, *, op: str = "", by: str = "") -> bool:
         """Remove a hook; deliveries that were not made yet are dropped. Return whether there was one."""
@@ -129,9 +129,9 @@ class WorkspaceHooks:
         """Give a hook a new secret, and return it. For 24 hours, deliveries are signed with the old secret too."""
         await self._hook(hook)
         root = await self._deliveries.signing_key()
-        return self._shown(root, await Hooks(self._opening.ground).rotate(_id(hook), act_of(op, by)))
+        return self._with_secret(root, await Hooks(self._opening.ground).rotate(_id(hook), act_of(op, by)))
 
-    def _shown(self, root: bytes, hook: Hook) -> NewHook:
+    def _with_secret(self, root: bytes, hook: Hook) -> NewHook:
         secret = derived_secret(root, self._opening.workspace, hook.id, hook.generation)
         return NewHook(hook.id, Secret(secret_text(secret)))
 

@@ -133,11 +133,11 @@ class ToolShelf:
         if polls:
             self._polls.add(name)
 
-    def found(self, given: Iterable[Any]) -> list[Any]:
+    def find(self, given: Iterable[Any]) -> list[Any]:
         """Return the tools: given directly, by name, or as a group. Raise `BadInput` for an unknown one."""
         listed: dict[str, Any] = {}
         for one in items(given, "tools takes a list of functions and of names"):
-            for tool in self._named(one) if isinstance(one, str) else (one,):
+            for tool in self._tools_named(one) if isinstance(one, str) else (one,):
                 name = tool_name(tool)
                 if listed.setdefault(name, tool) is not tool:
                     raise BadInput(f"two of the tools are called {shown(name)}; a model cannot tell them apart")
@@ -159,7 +159,7 @@ class ToolShelf:
         described = {tool_name(tool): getattr(tool, "polls", False) is True for tool in tools}
         return frozenset(name for name, polls in described.items() if polls or name in self._polls)
 
-    def _named(self, name: str) -> list[Any]:
+    def _tools_named(self, name: str) -> list[Any]:
         if name in (VERBS, CONTEXT, PEOPLE):
             return []  # models have these verbs without listing them
         if name.startswith(GROUP):
@@ -208,7 +208,7 @@ def model_agent(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: An
     """Return an agent whose turns are answered by a model. `about` has the keywords of `rt.add`, `shelf` the tools that
     they name, `prompt` replaces the function that writes the prompt. A model with the method `answering`, such as a
     script without a framework, answers for itself; any other model needs `remit[llm]`."""
-    tools = shelf.found(about.get("tools", ()))
+    tools = shelf.find(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
     card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools), shelf.names)
     rules = rules._replace(polls=rules.polls | shelf.polls(tools))
@@ -367,7 +367,7 @@ def _rules(
     its tools, which are unknown: there, only a name that resembles a known one is a typo."""
     given = [str(one) for one in items(about.get("approve_tools", ()), "approve_tools takes a list of tools")]
     names = (tools or frozenset()) | _HAD
-    wanted, denied = _single(given), _single(_listed(about.get("deny", ())))
+    wanted, denied = _single(given), _single(_denied_names(about.get("deny", ())))
     polls = frozenset(str(one) for one in items(about.get("polls", ()), "polls takes a list of tools"))
     expects = frozenset[str]()
     if tools is None:
@@ -397,7 +397,7 @@ def _rules(
     )
 
 
-def _listed(deny: Any) -> Iterable[object]:
+def _denied_names(deny: Any) -> Iterable[object]:
     """Return the denied names. A single name stands for a list of one; denying everything names none."""
     if deny is ANY:
         return ()

@@ -164,7 +164,7 @@ class Opening:
         if self._engine is None:
             from remit.engine.assembly import assembled
 
-            self._engine = assembled(self.database, self.workspace, self.directory, self._told())
+            self._engine = assembled(self.database, self.workspace, self.directory, self._settings_with_environment())
             self._announce(self._engine.services.ground.store)
             self._connect_words(self._engine.services.ground.ears)
         return self._engine
@@ -235,9 +235,9 @@ class Opening:
         from remit.engine.presence.insisting import until_there
 
         self._come_home()
-        return await until_there(self.settings.system.clock, self._opened)
+        return await until_there(self.settings.system.clock, self._open_engine)
 
-    async def _opened(self) -> Engine:
+    async def _open_engine(self) -> Engine:
         store = self.store
         if self._database is None and isinstance(store, str | Path) and is_server(store):
             database = await _opened_beside(partial(database_at, store, create=self._create, key=self._key()))
@@ -268,7 +268,7 @@ class Opening:
     def _key(self) -> SealKey | None:
         return _seal_key(self.settings.system.journal_key)
 
-    def _told(self) -> EngineSettings:
+    def _settings_with_environment(self) -> EngineSettings:
         """Return the settings, with those from the environment."""
         settings = self.settings
         if os.environ.get(CLOCK_VARIABLE, "") != "no":

@@ -23,7 +23,7 @@ from remit.engine.context import Access
 from remit.engine.queue.task import Status, Task
 from remit.errors import BadInput, Forbidden, NotFound, Refused
 from remit.runtime.artifacts import ArtifactLook
-from remit.runtime.calls import CALLS, EventPage, TaskMade, answered, heard
+from remit.runtime.calls import CALLS, EventPage, TaskMade, answered, arguments_from_json
 from remit.runtime.hooks import NewHook
 from remit.runtime.journal import Follow
 from remit.runtime.workspace import Workspace, opening_of
@@ -65,7 +65,7 @@ async def perform(workspace: Workspace, name: str, given: Mapping[str, Json], wh
         raise NotFound("there is no such call")
     if strange := sorted(_OWN & given.keys()):
         raise BadInput(f"{strange[0]} cannot be set in a request")
-    arguments = heard(call, given)
+    arguments = arguments_from_json(call, given)
     if call.acts:
         arguments |= {"op": who.own(_text(arguments.get("op", ""), "op")), "by": who.actor(arguments.get("by", ""))}
     if who.agent and not call.agents:
@@ -78,7 +78,7 @@ async def perform(workspace: Workspace, name: str, given: Mapping[str, Json], wh
     if special is not None:
         return answered(await special(workspace, arguments, who))
     method = cast("Callable[..., Awaitable[object]]", attrgetter(name)(workspace))
-    return answered(_as_made(await called(method, name, arguments)))
+    return answered(_as_made(await call_method(method, name, arguments)))
 
 
 async def _must_be_own(workspace: Workspace, task: Any, who: ActsFor) -> None:
@@ -97,7 +97,7 @@ async def _stay_within(workspace: Workspace, name: str, arguments: dict[str, Any
         raise Forbidden("this key has bounds, so it can continue only what it has started itself")
 
 
-async def called(method: Callable[..., Awaitable[object]], name: str, arguments: Mapping[str, Any]) -> Any:
+async def call_method(method: Callable[..., Awaitable[object]], name: str, arguments: Mapping[str, Any]) -> Any:
     """Call a method with these arguments. Raise `BadInput` if it does not take them, or needs more."""
     signature = inspect.signature(method)
     try:
@@ -123,7 +123,7 @@ async def _submit(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> 
     how = _submitted(given, who)
     if who.agent:
         how["asker"] = who.agent
-    return cast("TaskMade", _as_made(await called(workspace.submit, "submit", how)))
+    return cast("TaskMade", _as_made(await call_method(workspace.submit, "submit", how)))
 
 
 async def _submit_plan(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> TaskMade:
@@ -135,7 +135,7 @@ async def _submit_team(workspace: Workspace, given: dict[str, Any], who: ActsFor
 
 
 async def _led(verb: Callable[..., Awaitable[Task]], name: str, given: dict[str, Any], who: ActsFor) -> TaskMade:
-    return cast("TaskMade", _as_made(await called(verb, name, _submitted(given, who))))
+    return cast("TaskMade", _as_made(await call_method(verb, name, _submitted(given, who))))
 
 
 def _submitted(given: dict[str, Any], who: ActsFor) -> dict[str, Any]:
@@ -250,14 +250,14 @@ async def _remove(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> 
 async def _entries(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
     """Return the entries of a namespace as the caller may read them."""
     if not who.agent and who.bounds == TOP:
-        return await called(workspace.looks.entries, "looks.entries", given)
+        return await call_method(workspace.looks.entries, "looks.entries", given)
     return await _by_key(workspace, {"prefix": "", "limit": 100, **given}, who)
 
 
 async def _entry(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
     """Return an entry in the same way."""
     if not who.agent and who.bounds == TOP:
-        return await called(workspace.looks.entry, "looks.entry", given)
+        return await call_method(workspace.looks.entry, "looks.entry", given)
     return await _get(workspace, given, who)
 
 
@@ -285,7 +285,7 @@ async def _make_access(workspace: Workspace, given: dict[str, Any], who: ActsFor
         wanted = aware(wanted)
     expires = await expiry_within(workspace, who.access, wanted)
     limits = checks.of_type(given.pop("bounds", TOP), Bounds, "bounds is a Bounds(...)") & who.bounds
-    made = await called(workspace.access.make, "access.make", {**given, "expires": expires, "bounds": limits})
+    made = await call_method(workspace.access.make, "access.make", {**given, "expires": expires, "bounds": limits})
     return {"access": made.access, "key": made.key.reveal()}
 
 
@@ -303,20 +303,20 @@ async def expiry_within(workspace: Workspace, access: str, wanted: float | datet
 
 
 async def _add_hook(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
-    return _shown(await called(workspace.hooks.add, "hooks.add", given))
+    return _hook_json(await call_method(workspace.hooks.add, "hooks.add", given))
 
 
 async def _rotate_hook(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
-    return _shown(await called(workspace.hooks.rotate, "hooks.rotate", given))
+    return _hook_json(await call_method(workspace.hooks.rotate, "hooks.rotate", given))
 
 
-def _shown(made: NewHook) -> object:
+def _hook_json(made: NewHook) -> object:
     return {"id": made.id, "secret": made.secret.reveal()}
 
 
 async def _set_key(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
     secret = Secret(_text(given.pop("secret", ""), "secret"))
-    return await called(workspace.keys.set, "keys.set", {**given, "secret": secret})
+    return await call_method(workspace.keys.set, "keys.set", {**given, "secret": secret})
 
 
 _Special = Callable[[Workspace, dict[str, Any], ActsFor], Awaitable[object]]

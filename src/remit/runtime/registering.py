@@ -110,7 +110,7 @@ class HasTeam:
         keywords of `model_agent`.
         """
         if "model" in about:
-            return lambda function: self._written(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
+            return lambda function: self._add_function_agent(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
         asking.checked("agent", about, About)
         given = cast("About", about)
         if callable(what):
@@ -244,7 +244,7 @@ class HasTeam:
             f"agent '{there.card.name}'; give the tool another name: as_tool(tool_name=...)"
         )
 
-    def _written(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
+    def _add_function_agent(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
         model = about.pop("model")
         given = self._ungrouped(models.checked_keywords(about, "agent"))
         found = models.function_agent(function, name, model, given, self._shelf)

@@ -114,7 +114,7 @@ class Runtime(HasTeam):
         asking.nothing_more("run", "an agent and a task", strange)
         form = None if returns is None else forms().form_of(returns, "returns")
         try:
-            outcome = await self._begun(agent, task, how)
+            outcome = await self._begin(agent, task, how)
             return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
         except Exception as error:
             shortened(error)
@@ -124,7 +124,7 @@ class Runtime(HasTeam):
     async def outcome(self, agent: str, task: str = "", *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Run a task with an agent and return its outcome, with the id of the run."""
         asking.nothing_more("outcome", "an agent and a task", strange)
-        return await self._begun(agent, task, how)
+        return await self._begin(agent, task, how)
 
     @keywords(Running)
     def stream(self, agent: str, task: str = "", *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
@@ -136,19 +136,19 @@ class Runtime(HasTeam):
         `rt.workspace.journal.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
-        asking.asked("stream", agent, task, how)  # check the arguments now, not when the loop starts
-        return self._streamed(lambda: self._begun(agent, task, how))
+        asking.run_request("stream", agent, task, how)  # check the arguments now, not when the loop starts
+        return self._streamed(lambda: self._begin(agent, task, how))
 
-    def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
+    def _begin(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
         self._opening.must_be_outside("run", "turn.delegate")
-        asked = asking.asked("run", agent, task, how)
+        asked = asking.run_request("run", agent, task, how)
         if self._opening.settings.policy.classify is not None:
             return self._classified(agent, task, how)
         return self._opening.engine.begin(asked, self._ceiling)
 
     async def _classified(self, agent: str, task: str, how: Running) -> Outcome:
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)
-        return await self._opening.engine.begin(asking.asked("run", agent, task, how), self._ceiling)
+        return await self._opening.engine.begin(asking.run_request("run", agent, task, how), self._ceiling)
 
     @keywords(StartingPlan)
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:

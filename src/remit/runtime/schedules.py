@@ -8,7 +8,7 @@ from remit.core.bounds import Bounds
 from remit.core.checks import keywords, of_type, yes_or_no
 from remit.core.plan import Plan
 from remit.core.remit import STAND_IN
-from remit.core.schedule import catch_up_of, kept, schedule_name
+from remit.core.schedule import catch_up_of, keywords_json, schedule_name
 from remit.core.times import Schedule
 from remit.core.values import NAME_LIMIT, line, plain, text_alone
 from remit.engine import asking
@@ -141,7 +141,7 @@ class WorkspaceSchedules:
             catch_up_of(when.catch_up),
             submission.wish.to,
             text_alone(submission.wish.task, submission.wish.data),
-            request_text(kept(how), self._ceiling, submission.lead, source),
+            request_text(keywords_json(how), self._ceiling, submission.lead, source),
             *(None, None, "", 0, act.by, self._opening.clock.now(), 0, 0),
         )
         added = await self._schedules.add(wanted, act, replace=when.replace)

@@ -44,8 +44,8 @@ def stack_of(agent: Agent, guards: tuple[JudgesHops, ...]) -> AgentStack:
         rules.iterations,
         rules.memory,
         tuple(sorted(rules.approve_tools)),
-        tuple(map(_called, rules.before)),
-        tuple(map(_called, rules.after)),
+        tuple(map(_hook_name, rules.before)),
+        tuple(map(_hook_name, rules.after)),
         tuple(layer.name for layer in agent.around),
         tuple(guard.name for guard in guards),
         rules.timeout / SECOND if rules.timeout else None,
@@ -53,5 +53,5 @@ def stack_of(agent: Agent, guards: tuple[JudgesHops, ...]) -> AgentStack:
     )
 
 
-def _called(hook: object) -> str:
+def _hook_name(hook: object) -> str:
     return str(getattr(hook, "__qualname__", None) or type(hook).__qualname__)

@@ -90,7 +90,7 @@ class WorkspaceTasks:
     @keywords(TaskFilter)
     async def list(self, **which: Unpack[TaskFilter]) -> list[Status]:
         """Return the tasks that match all conditions, newest first."""
-        return await self._opening.engine.control.listed(which_tasks(which))
+        return await self._opening.engine.control.statuses(which_tasks(which))
 
 
 def live_progress(opening: Opening) -> dict[str, Progress]:

@@ -72,13 +72,13 @@ class Crew:
         since = self.at - _SILENT
         return [one for one in self.workers if one.concurrency and agent in one.agents and one.seen_at >= since]
 
-    def lost(self, record: Record) -> bool:
+    def is_lost(self, record: Record) -> bool:
         """Whether a task was started and no process is left that would end it."""
         return record.state in _AT_WORK and (record.until <= self.at or self.where(record.worker) == GONE)
 
     def state(self, record: Record) -> str:
         """Return the state of a task, or "lost"."""
-        return "lost" if self.lost(record) else record.state
+        return "lost" if self.is_lost(record) else record.state
 
 
 def crew_of(beats: Iterable[Beat], now: int) -> Crew:

@@ -41,10 +41,10 @@ class LateApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._app is None:
-            self._app = await run_sync(self._made)
+            self._app = await run_sync(self._make_app)
         await self._app(scope, receive, send)
 
-    def _made(self) -> ASGIApp:
+    def _make_app(self) -> ASGIApp:
         try:
             return self._make()
         except ImportError:
@@ -55,7 +55,7 @@ def _missing() -> Response:
     return plain_problem(HTTPStatus.NOT_IMPLEMENTED, "not-installed", _NOT_HERE)
 
 
-def _made(name: str) -> ASGIApp:
+def _new_app(name: str) -> ASGIApp:
     apps, given = import_module("remit.adapters.a2a.app"), os.environ.get
     settings = apps.A2ASettings(PREFIX, given(ADDRESS, "").rstrip("/"), given(AGENT, ""), given(KEY, ""))
     return getattr(apps, name)(settings)
@@ -103,10 +103,10 @@ def _info(error: RemitError) -> dict[str, Json]:
 @asynccontextmanager
 async def agents(*_server: object) -> AsyncGenerator[ASGIApp]:
     """Yield the application of the agents."""
-    yield LateApp(lambda: _made("a2a_app"))
+    yield LateApp(lambda: _new_app("a2a_app"))
 
 
 @asynccontextmanager
 async def front(*_server: object) -> AsyncGenerator[ASGIApp]:
     """Yield the application of the front card."""
-    yield LateApp(lambda: _made("front_app"))
+    yield LateApp(lambda: _new_app("front_app"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from secrets import token_hex
 from typing import Final, NamedTuple
 
-from remit.core.access import given, included
+from remit.core.access import included, parse_key
 from remit.core.events import Event
 from remit.core.identity import AccessRow
 from remit.core.times import SECOND
@@ -51,11 +51,11 @@ class StoreDoorkeeper:
         self._reading: dict[str, asyncio.Task[KnownAccess | None]] = {}
 
     async def caller(self, key: str) -> Caller:
-        asked = given(key)
+        asked = parse_key(key)
         if asked is None and self._token is not None:
             return await self._token.caller(key)
         del key  # so that a traceback with local variables does not show it
-        known = None if asked is None else await self._found(asked.id)
+        known = None if asked is None else await self._find_access(asked.id)
         if asked is None or known is None or not known.row.admits(asked.digest, self._clock.now()):
             raise no_key()
         self._note_use(known)
@@ -66,7 +66,7 @@ class StoreDoorkeeper:
         `Unauthorised` if the access key is revoked or expired meanwhile."""
         if access == "" and self._token is not None:
             return self._token.own
-        known = await self._found(access)
+        known = await self._find_access(access)
         if known is None or not known.row.lives(self._clock.now()):
             raise no_key()
         self._note_use(known)
@@ -83,7 +83,7 @@ class StoreDoorkeeper:
         await asyncio.gather(*reading, return_exceptions=True)
         await asyncio.gather(*self._writing)
 
-    async def _found(self, id_: str) -> KnownAccess | None:
+    async def _find_access(self, id_: str) -> KnownAccess | None:
         now = self._clock.ticks()
         known = self._known.get(id_)
         if known is not None and now - known.at < KNOWN_FOR:

@@ -229,7 +229,7 @@ class UnsentWords:
         if self._wanted.takes_words(chunk):
             self._loop.call_soon_threadsafe(self._add, chunk)
 
-    def taken(self) -> Iterable[TextChunk]:
+    def take(self) -> Iterable[TextChunk]:
         """Return the text to send, and clear it. Return nothing while pieces are still being collected."""
         if self._timer is not None:
             return ()
@@ -317,13 +317,13 @@ class StreamReader:
         if frames is None:
             frames, upto = await self.feed.stored_after(self.seq, self.wanted)
         # Words go before the events, which may have the whole answer.
-        words = [] if self.words is None else [self.form.words(piece) for piece in self.words.taken()]
-        taken, is_whole = self._taken(frames)
+        words = [] if self.words is None else [self.form.words(piece) for piece in self.words.take()]
+        taken, is_whole = self._page_of(frames)
         if is_whole and upto is not None:
             self.seq = upto
         return b"".join(words + taken)
 
-    def _taken(self, frames: Sequence[SseFrame]) -> tuple[list[bytes], bool]:
+    def _page_of(self, frames: Sequence[SseFrame]) -> tuple[list[bytes], bool]:
         taken, size = list[bytes](), 0
         for frame in frames:
             if size >= PAGE_BYTES:

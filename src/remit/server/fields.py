@@ -36,7 +36,7 @@ def _printable(text: str) -> str:
     return text
 
 
-def _named(text: str) -> str:
+def _agent_name(text: str) -> str:
     try:
         canonical(text)
     except BadInput:
@@ -79,7 +79,7 @@ Session: TypeAlias = Annotated[
 AgentName: TypeAlias = Annotated[
     str,
     Field(min_length=1, max_length=NAME_LIMIT),
-    AfterValidator(_named),
+    AfterValidator(_agent_name),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": r"^[^\x00]*[^\W_][^\x00]*$"}),
 ]
 Text: TypeAlias = Annotated[

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from remit.adapters.asking.server import BODY_LIMIT, HEADERS, BadRequest, PageRequest, fields_of, told
+from remit.adapters.asking.server import BODY_LIMIT, HEADERS, BadRequest, PageRequest, fields_of, result_page
 from remit.errors import Malformed, RemitError
 from remit.server.strict import BodyLimits, header, read_bytes
 
@@ -41,12 +41,12 @@ async def answer_link(pages: Sequence[AnswerPage], scope: Scope, receive: Receiv
             if status != HTTPStatus.FORBIDDEN:
                 break
     except BadRequest as error:
-        status, html = error.status, told(error.status.phrase, "Nothing was decided.")
+        status, html = error.status, result_page(error.status.phrase, "Nothing was decided.")
     except RemitError:
         raise
     except Exception as error:  # noqa: BLE001 - the text of an error may have the token of a link
         _log.error("an answer by a link could not be taken: %s", type(error).__name__)
-        status, html = HTTPStatus.INTERNAL_SERVER_ERROR, told("That did not work", "Nothing was decided.")
+        status, html = HTTPStatus.INTERNAL_SERVER_ERROR, result_page("That did not work", "Nothing was decided.")
     return Response(html.encode(errors="replace"), status, _HEADERS, "text/html")
 
 

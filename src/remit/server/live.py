@@ -49,12 +49,12 @@ class EventStream(Response):
     async def _send_all(self, send: Send) -> bool:
         """Send until the stream ends. Return whether the reader took everything in time."""
         async for page in self._pages(self._reader):
-            if not await self._sent(send, page):
+            if not await self._send_page(send, page):
                 return False
             await asyncio.sleep(0)  # a send to a reader that is gone does not wait, and neither does a backlog
-        return await self._sent(send, b"", more=False)
+        return await self._send_page(send, b"", more=False)
 
-    async def _sent(self, send: Send, page: bytes, *, more: bool = True) -> bool:
+    async def _send_page(self, send: Send, page: bytes, *, more: bool = True) -> bool:
         """Send a page. Return whether the reader took it in time."""
         with anyio.CancelScope() as patience:
             timer = self._clock.call_later(STALLED, patience.cancel)

@@ -78,7 +78,7 @@ async def metrics_app(tenants: Tenants, settings: OfWorkspace) -> AsyncGenerator
         yield plain_problem(HTTPStatus.NOT_FOUND, "no-such-path", _MISSING)
         return
     telemetry = collect()
-    for workspace in tenants.opened():
+    for workspace in tenants.workspaces():
         telemetry.follow_open(opening_of(workspace))
 
     gauges = WorkspaceGauges(tenants.workspace(settings.workspace))

@@ -24,7 +24,7 @@ class Tenants:
             found = self._workspaces[name] = Workspace(self.database, name)
         return found
 
-    def opened(self) -> list[Workspace]:
+    def workspaces(self) -> list[Workspace]:
         """Return the workspaces that are in use."""
         return [*self._workspaces.values()]
 

@@ -51,6 +51,6 @@ def after_row(has: TableColumns, row: tuple[object, ...]) -> list[object]:
     return [values[name] for name in has.key]
 
 
-def taken(workspace: str, where: str) -> BadInput:
+def name_taken(workspace: str, where: str) -> BadInput:
     """Return the error for a move to where there is a workspace of that name."""
     return BadInput(f"{where} already has a workspace '{workspace}' of its own; two cannot become one")

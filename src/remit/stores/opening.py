@@ -20,7 +20,7 @@ def database_at(
     addresses = each_address(where)
     if len(addresses) > 1:
         return _several(addresses, create=create, key=key)
-    database = _opened(addresses[0], create=create)
+    database = _open_database(addresses[0], create=create)
     database.seal_with(key)
     if not database.lasting:
         database.keep(keep_events)
@@ -31,7 +31,9 @@ def members_at(addresses: Sequence[str], *, create: bool | str) -> list[Any]:
     """Open several databases; if one fails, none stays open. `create` may be the only address that is created."""
     opened: list[Any] = []
     try:
-        opened.extend(_opened(one, create=create if isinstance(create, bool) else one == create) for one in addresses)
+        opened.extend(
+            _open_database(one, create=create if isinstance(create, bool) else one == create) for one in addresses
+        )
     except BaseException:
         for one in opened:
             one.close()
@@ -52,7 +54,7 @@ def _several(addresses: Sequence[str], *, create: bool, key: SealKey | None) -> 
     return database
 
 
-def _opened(where: str | Path, *, create: bool) -> Any:
+def _open_database(where: str | Path, *, create: bool) -> Any:
     if not is_server(where):
         return SqliteDatabase(where, create=create)
     address = str(where).strip()

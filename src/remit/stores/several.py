@@ -324,15 +324,15 @@ class SeveralDatabases:
             member.seal_with(key)
 
     def faulty(self) -> list[str]:
-        return self._told(lambda member: member.faulty())
+        return self._from_each(lambda member: member.faulty())
 
     def remarks(self) -> list[str]:
-        return self._told(lambda member: member.remarks())
+        return self._from_each(lambda member: member.remarks())
 
     def advice(self) -> list[str]:
         return [*dict.fromkeys(one for member in self.members.values() for one in member.advice())]
 
-    def _told(self, ask: Callable[[Member], list[str]]) -> list[str]:
+    def _from_each(self, ask: Callable[[Member], list[str]]) -> list[str]:
         return [f"{member.where}: {one}" for member in self.members.values() for one in ask(member)]
 
     def close(self) -> None:

@@ -341,7 +341,7 @@ class QueueQueries(Queries):
     def late(self, now: int, limit: int) -> list[Record]:
         return self._records("late", now=now, limit=limit)
 
-    def held(self, worker: str) -> list[Record]:
+    def tasks_of_worker(self, worker: str) -> list[Record]:
         return self._records("held", worker=worker)
 
     def cancelling(self, worker: str) -> list[str]:
@@ -623,10 +623,10 @@ class QuestionQueries(Queries):
         return Question(*row) if row else None
 
     def questions_of(self, task: str) -> list[Question]:
-        return sorted(self._questions("questions_of", task=task), key=_asked)
+        return sorted(self._questions("questions_of", task=task), key=_asked_at)
 
     def questions_open_in(self, run: str) -> list[Question]:
-        return sorted(self._questions("questions_open_in", run=run), key=_asked)
+        return sorted(self._questions("questions_open_in", run=run), key=_asked_at)
 
     def questions_of_run(self, run: str) -> list[str]:
         return [row[0] for row in self._rows("questions_of_run", run=run)]
@@ -669,7 +669,7 @@ class ArtifactQueries(Queries):
         return [ArtifactRow(*row) for row in self._rows(name, **values)]
 
 
-def _asked(question: Question) -> int:
+def _asked_at(question: Question) -> int:
     return question.asked
 
 

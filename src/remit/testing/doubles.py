@@ -52,12 +52,12 @@ class Scripted:
         answer = self._answers[min(len(self.tasks), len(self._answers) - 1)]
         self.tasks.append(turn.task)
         if callable(answer):
-            answer = await self._called(answer, turn)
+            answer = await self._call_function(answer, turn)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def _called(self, function: Callable[[Any], object], turn: Any) -> object:
+    async def _call_function(self, function: Callable[[Any], object], turn: Any) -> object:
         try:
             given = function(turn)
             return await given if isawaitable(given) else given

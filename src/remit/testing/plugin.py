@@ -58,14 +58,14 @@ class _Showing:
         self._runs = runs
         self._witness: Witness | None = None
         self._shown = False
-        self.stop: Callable[[], None] = watching.watch(self._opened)
+        self.stop: Callable[[], None] = watching.watch(self._on_opened)
 
-    def _opened(self, opened: watching.Opened, subscribe: watching.Subscribe) -> None:
+    def _on_opened(self, opened: watching.Opened, subscribe: watching.Subscribe) -> None:
         if self._witness is None:
             from remit.testing.witness import Witness  # noqa: PLC0415 - only when a test uses remit
 
             self._witness = Witness(self._runs)
-        self._witness.opened(opened, subscribe)
+        self._witness.record_workspace(opened, subscribe)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
@@ -78,7 +78,7 @@ class _Showing:
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         report: pytest.TestReport = yield
         again = call.when == "teardown" and self._shown
-        if report.failed and self._witness is not None and not again and (told := _told(self._witness)):
+        if report.failed and self._witness is not None and not again and (told := _trees(self._witness)):
             self._shown = True
             report.sections.append((TITLE, told))
         return report
@@ -112,8 +112,8 @@ class _Bugs:
         return result
 
 
-def _told(witness: "Witness") -> str:
+def _trees(witness: "Witness") -> str:
     try:
-        return witness.told()
+        return witness.trees()
     except Exception as error:  # noqa: BLE001 - an error of this plugin must not hide the test's own failure
         return f"this cannot be told: {type(error).__name__}: {error}"

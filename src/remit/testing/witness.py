@@ -91,7 +91,7 @@ class Witness:
         self._most = most
         self._places: list[_Place] = []
 
-    def opened(self, opened: Opened, subscribe: Subscribe) -> None:
+    def record_workspace(self, opened: Opened, subscribe: Subscribe) -> None:
         """Record a workspace."""
         self._places.append(_Place(opened, subscribe))
 
@@ -101,7 +101,7 @@ class Witness:
         for place in self._places:
             place.kept.clear()
 
-    def told(self) -> str:
+    def trees(self) -> str:
         """Return the trees of the runs, or "" if there are none."""
         places = {(place.address or str(id(place)), place.workspace): place for place in self._places}
         parts = [(place.name, part) for place in places.values() if (part := self._part(place))]

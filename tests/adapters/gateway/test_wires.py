@@ -306,22 +306,22 @@ NOTHING_LISTED = ToolPermit(Kit(ANY), ())
 @pytest.mark.rule("gateway.hosted")
 def test_tools_that_the_provider_runs_for_money_are_taken_out():
     tools = [{"name": "Bash", "input_schema": {}}, {"type": "web_search_20250305", "name": "web_search"}]
-    sent = MESSAGES.offered({"tools": tools, "mcp_servers": [{}]}, NOTHING_LISTED)
+    sent = MESSAGES.permitted_request({"tools": tools, "mcp_servers": [{}]}, NOTHING_LISTED)
     assert sent == {"tools": tools[:1]}
     hosted = [{"type": "web_search"}, {"type": "code_interpreter"}, {"type": "mcp", "server_url": "x"}]
     asked = {"tools": hosted, "tool_choice": "required", "parallel_tool_calls": True}
-    assert RESPONSES.offered(asked, NOTHING_LISTED) == {}
-    assert CHAT.offered({"web_search_options": {}}, NOTHING_LISTED) == {}
+    assert RESPONSES.permitted_request(asked, NOTHING_LISTED) == {}
+    assert CHAT.permitted_request({"web_search_options": {}}, NOTHING_LISTED) == {}
 
 
 @pytest.mark.rule("gateway.hosted")
 def test_tools_of_the_provider_stay_if_the_card_lists_them():
     listed = ToolPermit(Kit(ANY), ("web_search", "mcp"))
     body = {"tools": [{"type": "web_search_20250305", "name": "web_search"}], "mcp_servers": [{}]}
-    assert MESSAGES.offered(body, listed) == body
+    assert MESSAGES.permitted_request(body, listed) == body
     two = {"tools": [{"type": "web_search_preview"}, {"type": "image_generation"}]}
-    assert RESPONSES.offered(two, listed) == {"tools": two["tools"][:1]}
-    assert CHAT.offered({"web_search_options": {}}, listed) == {"web_search_options": {}}
+    assert RESPONSES.permitted_request(two, listed) == {"tools": two["tools"][:1]}
+    assert CHAT.permitted_request({"web_search_options": {}}, listed) == {"web_search_options": {}}
 
 
 CHOSEN: dict[str, tuple[WireFormat, list[dict[str, Any]], dict[str, Any]]] = {
@@ -345,12 +345,12 @@ def test_a_tool_that_is_denied_is_taken_out_with_the_choice_of_it(name: str):
     wire, tools, choice = CHOSEN[name]
     body = {"tools": tools, "tool_choice": choice}
     denied = ToolPermit(Kit(ANY, frozenset({"Bash"})), ())
-    assert wire.offered(body, denied) == {"tools": tools[1:]}
+    assert wire.permitted_request(body, denied) == {"tools": tools[1:]}
     bounded = ToolPermit(Kit(frozenset({"Bash"})), ())
-    assert wire.offered(body, bounded) == {"tools": tools[:1], "tool_choice": choice}
-    assert wire.offered(body, ToolPermit(Kit(), ())) == {}
+    assert wire.permitted_request(body, bounded) == {"tools": tools[:1], "tool_choice": choice}
+    assert wire.permitted_request(body, ToolPermit(Kit(), ())) == {}
     auto = {"tools": tools, "tool_choice": {"type": "auto"}}
-    assert wire.offered(auto, denied) == {"tools": tools[1:], "tool_choice": {"type": "auto"}}
+    assert wire.permitted_request(auto, denied) == {"tools": tools[1:], "tool_choice": {"type": "auto"}}
 
 
 @pytest.mark.rule("gateway.tools")
@@ -358,10 +358,10 @@ def test_a_verb_is_known_by_its_own_name():
     inner = [{"type": "function", "name": name} for name in ("call_agent", "handoff")]
     denied = ToolPermit(Kit(ANY, frozenset({"handoff"})), ())
     nested = {"type": "namespace", "name": "mcp__remit", "tools": inner}
-    assert RESPONSES.offered({"tools": [nested]}, denied) == {"tools": [{**nested, "tools": inner[:1]}]}
-    assert RESPONSES.offered({"tools": [nested]}, ToolPermit(Kit(), ())) == {}
+    assert RESPONSES.permitted_request({"tools": [nested]}, denied) == {"tools": [{**nested, "tools": inner[:1]}]}
+    assert RESPONSES.permitted_request({"tools": [nested]}, ToolPermit(Kit(), ())) == {}
     flat = [{"name": "mcp__remit__call_agent"}, {"name": "mcp__remit__handoff"}, {"name": "mcp__other__handoff"}]
-    assert MESSAGES.offered({"tools": flat}, denied) == {"tools": [flat[0], flat[2]]}
+    assert MESSAGES.permitted_request({"tools": flat}, denied) == {"tools": [flat[0], flat[2]]}
 
 
 @pytest.mark.rule("gateway.hosted")
@@ -396,11 +396,11 @@ def test_what_the_provider_ran_is_named():
 )
 def test_a_request_that_cannot_be_passed_on_is_refused(wire: WireFormat, body: dict[str, Any], says: str):
     with pytest.raises(BadInput, match=says):
-        wire.asked(body)
+        wire.read_request(body)
 
 
 def test_the_new_part_of_a_request_is_what_follows_the_last_answer():
-    messages = MESSAGES.asked(
+    messages = MESSAGES.read_request(
         {
             "model": "m",
             "messages": [
@@ -418,7 +418,7 @@ def test_the_new_part_of_a_request_is_what_follows_the_last_answer():
     )
     result = {"type": "function_call_output", "call_id": "t1", "output": "done"}
     assert messages.news == [result, {"type": "message", "role": "user", "content": "go on"}]
-    chat = CHAT.asked(
+    chat = CHAT.read_request(
         {
             "model": "m",
             "messages": [
@@ -432,14 +432,16 @@ def test_the_new_part_of_a_request_is_what_follows_the_last_answer():
         {"type": "function_call", "call_id": "t1"},
         {"type": "function_call_output", "call_id": "t1", "output": "done"},
     ]
-    assert RESPONSES.asked({"model": "m", "input": given}).news == [result]
-    assert RESPONSES.asked({"model": "m", "input": "hi"}).news == [{"type": "message", "role": "user", "content": "hi"}]
+    assert RESPONSES.read_request({"model": "m", "input": given}).news == [result]
+    assert RESPONSES.read_request({"model": "m", "input": "hi"}).news == [
+        {"type": "message", "role": "user", "content": "hi"}
+    ]
 
 
 def test_names_of_tools_are_read_in_every_form():
-    assert CHAT.asked({"model": "m", "tools": [{"type": "function", "function": {"name": "f"}}]}).tools == {"f"}
+    assert CHAT.read_request({"model": "m", "tools": [{"type": "function", "function": {"name": "f"}}]}).tools == {"f"}
     nested = [{"type": "namespace", "name": "mcp__remit", "tools": [{"type": "function", "name": "call_agent"}]}]
-    assert RESPONSES.asked({"model": "m", "tools": [*nested, {"type": "local_shell"}]}).tools == {
+    assert RESPONSES.read_request({"model": "m", "tools": [*nested, {"type": "local_shell"}]}).tools == {
         "call_agent",
         "local_shell",
     }
@@ -458,11 +460,15 @@ def test_a_request_of_gemini_is_read_from_its_path():
     streamed = gemini_at("/v1beta/models/m:streamGenerateContent", b"alt=sse")
     assert whole is not None
     assert streamed is not None
-    assert (whole.asked({}).model, whole.asked({}).streams, streamed.asked({}).streams) == ("m", False, True)
+    assert (whole.read_request({}).model, whole.read_request({}).streams, streamed.read_request({}).streams) == (
+        "m",
+        False,
+        True,
+    )
     assert whole.place("n") == "/v1beta/models/n:generateContent"
     assert streamed.place("n") == "/v1beta/models/n:streamGenerateContent?alt=sse"
     tools = [{"functionDeclarations": [{"name": "Bash"}]}, {"google_search": {}}]
-    assert whole.asked({"tools": tools, "generationConfig": {"maxOutputTokens": 7}})[1:4] == (
+    assert whole.read_request({"tools": tools, "generationConfig": {"maxOutputTokens": 7}})[1:4] == (
         7,
         False,
         {"Bash", "web_search"},
@@ -483,11 +489,13 @@ def test_a_request_of_gemini_gets_its_limit():
 def test_tools_of_gemini_are_taken_out():
     tools = [{"functionDeclarations": [{"name": "Bash"}, {"name": "mcp_remit_handoff"}]}, {"googleSearch": {}}]
     body = {"tools": tools, "toolConfig": {"functionCallingConfig": {"allowedFunctionNames": ["Bash"]}}}
-    assert GEMINI.offered(body, NOTHING_LISTED) == {"tools": tools[:1]}
-    assert GEMINI.offered(body, ToolPermit(Kit(ANY), ("web_search",))) == body
+    assert GEMINI.permitted_request(body, NOTHING_LISTED) == {"tools": tools[:1]}
+    assert GEMINI.permitted_request(body, ToolPermit(Kit(ANY), ("web_search",))) == body
     denied = ToolPermit(Kit(ANY, frozenset({"Bash"})), ())
-    assert GEMINI.offered(body, denied) == {"tools": [{"functionDeclarations": [{"name": "mcp_remit_handoff"}]}]}
-    assert GEMINI.offered(body, ToolPermit(Kit(), ())) == {}
+    assert GEMINI.permitted_request(body, denied) == {
+        "tools": [{"functionDeclarations": [{"name": "mcp_remit_handoff"}]}]
+    }
+    assert GEMINI.permitted_request(body, ToolPermit(Kit(), ())) == {}
     used = content({"executableCode": {}}, groundingMetadata={"a": 1}, urlContextMetadata={"b": 1})
     _, reader = read(GEMINI, [sse(used)])
     assert reader.answer.hosted == ["code_execution", "web_search", "web_fetch"]
@@ -501,12 +509,12 @@ def test_what_is_new_in_a_request_of_gemini():
         {"role": "model", "parts": [{"functionCall": {"name": "Bash"}}]},
         {"role": "user", "parts": [*({"functionResponse": one} for one in answers), {"text": "go on"}]},
     ]
-    assert GEMINI.asked({"contents": contents}).news == [
+    assert GEMINI.read_request({"contents": contents}).news == [
         {"type": "function_call_output", "call_id": "t1", "output": "done"},
         {"type": "function_call_output", "call_id": "Read", "output": '{"x": 1}'},
         {"type": "message", "role": "user", "content": "go on"},
     ]
-    assert len(GEMINI.asked({"contents": contents[:1]}).news) == 1
+    assert len(GEMINI.read_request({"contents": contents[:1]}).news) == 1
 
 
 @pytest.mark.rule("gateway.gemini", "gateway.cut")

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from remit.adapters.a2a.place import RemotePlace
-from remit.adapters.asking.secrecy import Hidden, SecretGiven, kept
+from remit.adapters.asking.secrecy import Hidden, SecretGiven, secret_reader
 from remit.core.secret import REDACTED
 from remit.core.values import shown
 from remit.errors import BadInput
@@ -63,7 +63,7 @@ def a2a(url: str, *, token: SecretGiven | None = None, key: str = "", networks: 
         raise BadInput(
             f'networks lists networks, such as "127.0.0.0/8, 10.1.0.0/16", in one text, not {shown(permits)}'
         )
-    secret = None if token is None else kept(token, "the token")
+    secret = None if token is None else secret_reader(token, "the token")
     return RemoteAgent(RemotePlace(url, secret, key, permits))
 
 

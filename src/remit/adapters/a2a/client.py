@@ -109,7 +109,7 @@ class VettedTransport(httpx.AsyncBaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        got = await _told(self._pool.handle_async_request(sent), request)
+        got = await _network_result(self._pool.handle_async_request(sent), request)
         response = httpx.Response(got.status, headers=got.headers, extensions=got.extensions)
         if response.headers.get("content-encoding", "identity") != "identity":
             await got.aclose()
@@ -122,7 +122,7 @@ class VettedTransport(httpx.AsyncBaseTransport):
         await self._pool.aclose()
 
 
-async def _told(asked: Any, request: httpx.Request) -> Any:
+async def _network_result(asked: Any, request: httpx.Request) -> Any:
     """Return the result of a network request. Raise failures as the exceptions that the A2A client expects."""
     try:
         return await asked
@@ -146,7 +146,7 @@ class _Body(httpx.AsyncByteStream):
         chunks, read = self._got.stream.__aiter__(), 0
         while True:
             try:
-                chunk = await _told(anext(chunks), self._request)
+                chunk = await _network_result(anext(chunks), self._request)
             except StopAsyncIteration:
                 return
             read += len(chunk)
@@ -291,12 +291,12 @@ class RemoteWork:
         for number in count():
             sent = cast("dict[str, Any]", await turn.once("a2a.send", self._send, number))
             if "answer" in sent:
-                return self._taken(sent["answer"])
+                return self._as_untrusted(sent["answer"])
             self._task, self._context, self._open = sent["task"], sent["context"], True
             stop = await self._followed(number)
             self._open = False
             if stop["state"] == "completed":
-                return self._taken(stop["answer"])
+                return self._as_untrusted(stop["answer"])
             if self._is_new:
                 self._fail(stop["state"], stop["text"])
         raise AssertionError  # count() has no end
@@ -410,7 +410,7 @@ class RemoteWork:
             async with aclosing(stream):
                 async for event in stream:
                     told += 1
-                    if (stop := self._heard(event)) is not None:
+                    if (stop := self._handle_event(event)) is not None:
                         return stop, True
         except (UnsupportedOperationError, InvalidParamsError, TaskNotFoundError):
             pass  # it has ended, or cannot be subscribed to: `_look` says which
@@ -428,11 +428,11 @@ class RemoteWork:
             task = await (await self._client()).get_task(GetTaskRequest(id=self._task))
         except TaskNotFoundError:
             return {"state": "lost", "text": ""}
-        return self._heard(StreamResponse(task=task))
+        return self._handle_event(StreamResponse(task=task))
 
     # -- what it says -------------------------------------------------------------------------------------------
 
-    def _heard(self, event: StreamResponse) -> dict[str, Json] | None:
+    def _handle_event(self, event: StreamResponse) -> dict[str, Json] | None:
         """Handle an event of the remote task. Return the state in which the task stopped, or None if it is still
         running."""
         if event.HasField("artifact_update"):
@@ -459,7 +459,7 @@ class RemoteWork:
                 self._turn.progress(_line(said)[:200], every=1.0)
         return None
 
-    def _taken(self, value: Json) -> Json:
+    def _as_untrusted(self, value: Json) -> Json:
         self._turn.mark_untrusted(f"answer of {self._remote.host}"[:NAME_LIMIT], as_text(value))
         return value
 
@@ -490,7 +490,7 @@ class RemoteWork:
 
     def _about(self, message: Message, key: str) -> None:
         told = Struct()
-        told.update(cast("Any", self._chain._replace(key=key).sent()))
+        told.update(cast("Any", self._chain._replace(key=key).metadata()))
         message.metadata.CopyFrom(told)
 
     async def _tell_cancelled(self) -> None:

@@ -44,7 +44,7 @@ async def set_config(
     send it at once. Raise `InvalidParamsError` if the configuration or its address is not valid."""
     target = check_config(call, config)
     try:
-        return _shown(status, await _pushes(call).set(status.id, status.run, target, now=now))
+        return _without_secrets(status, await _pushes(call).set(status.id, status.run, target, now=now))
     except BadInput as error:  # its sentence may repeat the address
         raise InvalidParamsError(str(error) if "addresses" in str(error) else _ADDRESS) from None
     except RemitError as error:
@@ -55,7 +55,7 @@ async def configs_of(call: A2ACall, status: Status) -> list[TaskPushNotification
     """Return the configurations of a task's push notifications."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
-    return [_shown(status, one) for one in await _pushes(call).list(status.id)]
+    return [_without_secrets(status, one) for one in await _pushes(call).list(status.id)]
 
 
 async def remove_config(call: A2ACall, status: Status, name: str) -> None:
@@ -69,7 +69,7 @@ def _pushes(call: A2ACall) -> Pushes:
     return Pushes(opening_of(call.workspace))
 
 
-def _shown(status: Status, target: PushTarget) -> TaskPushNotificationConfig:
+def _without_secrets(status: Status, target: PushTarget) -> TaskPushNotificationConfig:
     """Return a configuration without its secrets: the client knows them."""
     made = TaskPushNotificationConfig(id=target.name, task_id=status.id, url=target.url)
     if target.scheme:

@@ -72,11 +72,11 @@ class Seen(NamedTuple):
     def said(self) -> str:
         """The text of the state: the open question, the error of an ended task, or the progress."""
         if self.question is not None:
-            return _asked(self.question)
+            return _question_text(self.question)
         return self.status.error if self.is_over else self.progress
 
 
-def _asked(question: Inquiry) -> str:
+def _question_text(question: Inquiry) -> str:
     choices = question.choices if question.kind == "ask" else ("approve", "reject")
     return question.text + "".join(f"\n- {one}" for one in choices)
 
@@ -97,10 +97,10 @@ async def looked_at(call: A2ACall, task: str) -> Seen:
             raise InternalError(NOT_NOW) from None
     if status is None or status.by != call.caller.by:
         raise TaskNotFoundError
-    return await seen(call, status)
+    return await seen_task(call, status)
 
 
-async def seen(call: A2ACall, status: Status) -> Seen:
+async def seen_task(call: A2ACall, status: Status) -> Seen:
     """Return a task with its open question, and the time since which it has this state."""
     if status.ended_at is not None or status.claimed_at is None:
         return Seen(status, at=status.ended_at or status.asked_at)
@@ -285,7 +285,7 @@ async def _exchanged(call: A2ACall, status: Status) -> list[Message]:
     first = str(status.meta.get(MESSAGE, "")) or f"{status.id}-1"
     said = [_message(call, status, first, status.task)]
     for one in sorted(await _questions(call, status, decided=True), key=lambda one: one.asked_at):
-        said.append(_message(call, status, one.id, _asked(one), Role.ROLE_AGENT))
+        said.append(_message(call, status, one.id, _question_text(one), Role.ROLE_AGENT))
         if one.channel == CHANNEL and one.by == call.caller.by:
             said.append(_message(call, status, f"{one.id}-answer", _answer(one)))
     return said

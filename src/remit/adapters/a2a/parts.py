@@ -36,7 +36,7 @@ class ChainData(NamedTuple):
     credits: str = ""
     key: str = ""
 
-    def sent(self) -> dict[str, Json]:
+    def metadata(self) -> dict[str, Json]:
         """Return the data as metadata of a message."""
         data: dict[str, Json] = {"handle": self.handle, "chain": [*self.chain]}
         if self.above:

@@ -56,7 +56,7 @@ from remit.adapters.a2a.looks import (
     asks,
     looked_at,
     never,
-    seen,
+    seen_task,
     task_of,
     watched,
 )
@@ -73,7 +73,7 @@ from remit.adapters.a2a.parts import (
 from remit.core.bounds import Bounds
 from remit.core.values import Json
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
-from remit.runtime.handles import held
+from remit.runtime.handles import handle_holder
 
 HOLD: Final = 300.0  # seconds that a request waits for the end of its task
 STOP: Final = 5.0  # seconds to wait for a cancelled task
@@ -101,7 +101,7 @@ class AgentRequests(RequestHandler):
         history, result = _history(params), "data" if params.include_artifacts else ""
         if not params.status and context.state.get("remit.status") not in (None, "", "TASK_STATE_UNSPECIFIED", 0):
             raise InvalidParamsError("status is the state of a task, such as TASK_STATE_WORKING")
-        looks = await _listed(call, params)
+        looks = await _matching_tasks(call, params)
         rest = [one for one in looks if before is None or _place(one) < before]
         shown = rest[:size]
         tasks = [await task_of(call, one, history, result=result) for one in shown]
@@ -123,7 +123,7 @@ class AgentRequests(RequestHandler):
     @validate_request_params
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task | Message:
         call = call_of(context)
-        taken = await _taken(call, params)
+        taken = await _start_or_answer(call, params)
         if isinstance(taken, Task):
             return taken
         if not params.configuration.return_immediately:
@@ -138,7 +138,7 @@ class AgentRequests(RequestHandler):
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         call = call_of(context)
-        taken = await _taken(call, params)
+        taken = await _start_or_answer(call, params)
         if isinstance(taken, Task):
             yield taken
             return
@@ -206,12 +206,12 @@ def _history(params: Any) -> int:
 # -- pages ----------------------------------------------------------------------------------------------------------
 
 
-async def _listed(call: A2ACall, params: ListTasksRequest) -> list[Seen]:
+async def _matching_tasks(call: A2ACall, params: ListTasksRequest) -> list[Seen]:
     """Return the tasks that match, the one that changed last first."""
     which: dict[str, Any] = {"agent": call.agent, "by": call.caller.by, "limit": _LISTED}
     if params.context_id:
         which["session"] = _session(call, params.context_id)
-    looks = [await seen(call, one) for one in await call.workspace.tasks.list(**which)]
+    looks = [await seen_task(call, one) for one in await call.workspace.tasks.list(**which)]
     if params.status:
         looks = [one for one in looks if one.state == params.status]
     if params.HasField("status_timestamp_after"):
@@ -241,7 +241,7 @@ def _page(params: ListTasksRequest) -> tuple[int, tuple[int, int] | None]:
 # -- asking ---------------------------------------------------------------------------------------------------------
 
 
-async def _taken(call: A2ACall, params: SendMessageRequest) -> str | Task:
+async def _start_or_answer(call: A2ACall, params: SendMessageRequest) -> str | Task:
     """Handle a message: start a new task, or answer a question. Return the task's id, or a rejected task."""
     message, config = params.message, params.configuration.task_push_notification_config
     if any(part.HasField("url") for part in message.parts):
@@ -297,11 +297,11 @@ async def _submitted(call: A2ACall, message: Message) -> str:
     if not under:
         context = message.context_id or chain.key or token_hex(8)
         how["session"] = _session(call, context)
-        how["meta"] = _kept(call, message, context, chain)
+        how["meta"] = _run_metadata(call, message, context, chain)
     return (await call.workspace.submit(call.agent, text, **how)).id
 
 
-def _kept(call: A2ACall, message: Message, context: str, chain: ChainData) -> dict[str, str]:
+def _run_metadata(call: A2ACall, message: Message, context: str, chain: ChainData) -> dict[str, str]:
     """Return the metadata that is stored with a run: the tasks of other servers that it is for, and the ids that its
     client gave."""
     handles = " ".join(one for one in (chain.handle, *chain.above) if one).split()[:MOST_ABOVE]
@@ -352,7 +352,7 @@ async def _parent(call: A2ACall, chain: ChainData) -> str:
         return ""
     for handle in (chain.handle, *chain.above):
         task, _, mark = handle.partition(".")
-        found = await held(call.workspace, task, HANDLE, mark) if task else None
+        found = await handle_holder(call.workspace, task, HANDLE, mark) if task else None
         if found is not None and found.holder == call.caller.agent:
             if found.is_over:
                 raise Refused("the task that this is a part of has ended; nothing can be asked for it", rule="over")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from remit.adapters.asking.http import address
-from remit.adapters.asking.secrecy import kept
+from remit.adapters.asking.secrecy import secret_reader
 from remit.core.hook import PREFIX
 from remit.core.question import Inquiry, QuestionState, Reply
 from remit.errors import BadInput
@@ -75,7 +75,7 @@ def replied(inquiry: Inquiry, chosen: Option, by: str, channel: str, said: str =
 def signing_key(given: object, what: str = "the secret") -> Callable[[], bytes]:
     """Return a function that reveals the webhook's secret: `whsec_` and base64 of 24 to 64 bytes, or the same without
     `whsec_`. Raise `BadInput` for any other form."""
-    reveal = kept(given, what)
+    reveal = secret_reader(given, what)
 
     def key() -> bytes:
         text = reveal().removeprefix(PREFIX)

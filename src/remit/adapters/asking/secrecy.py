@@ -30,7 +30,7 @@ _LOGGERS: Final = (
 )
 
 
-def kept(given: object, what: str) -> Callable[[], str]:
+def secret_reader(given: object, what: str) -> Callable[[], str]:
     """Return a function that reveals the secret, given as text or as an object with `reveal`. Raise `BadInput` if it is
     neither, or empty."""
     if isinstance(given, str):

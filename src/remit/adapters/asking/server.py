@@ -158,10 +158,10 @@ def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
     hidden = {"w": workspace, "q": inquiry.id, "c": chosen.code, "t": token}
     fields = "".join(f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in hidden.items())
     label = escape(visible_line(chosen.label))
-    return f'<form method="post">{fields}{_said(inquiry, chosen)}{_NAME_FIELD}<button>{label}</button></form>'
+    return f'<form method="post">{fields}{_text_field(inquiry, chosen)}{_NAME_FIELD}<button>{label}</button></form>'
 
 
-def told(title: str, sentence: str) -> str:
+def result_page(title: str, sentence: str) -> str:
     """Return the page with the result."""
     return _html(title, f"<pre>{escape(visible_line(sentence))}</pre>")
 
@@ -169,7 +169,7 @@ def told(title: str, sentence: str) -> str:
 _NAME_FIELD: Final = '<p><label>Your name, for the record<br><input name="name" maxlength="40"></label></p>'
 
 
-def _said(inquiry: Inquiry, chosen: Option) -> str:
+def _text_field(inquiry: Inquiry, chosen: Option) -> str:
     """Return the form field for an answer text or a reason."""
     if chosen.code == TEXT:
         return (
@@ -306,12 +306,12 @@ class AnswerServer:
             method = request.method
             status, html = await self._answered(desk, request)
         except BadRequest as error:
-            status, html = error.status, told(error.status.phrase, "Nothing was decided.")
+            status, html = error.status, result_page(error.status.phrase, "Nothing was decided.")
         except EOFError:
             raise
         except Exception as error:  # noqa: BLE001 - the client gets an error page, whatever is wrong here
             _log.error("an answer by a link could not be taken: %s", type(error).__name__)
-            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, told("That did not work", "Nothing was decided.")
+            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, result_page("That did not work", "Nothing was decided.")
         body = html.encode(errors="replace")
         headers = {**HEADERS, "content-length": str(len(body)), "connection": "close"}
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -319,22 +319,22 @@ class AnswerServer:
 
     async def _answered(self, desk: Desk, request: PageRequest) -> tuple[HTTPStatus, str]:
         if not request.path.endswith("/answer"):
-            return HTTPStatus.NOT_FOUND, told("There is nothing here", "Nothing was decided.")
-        found = await self._found(desk, request.fields)
+            return HTTPStatus.NOT_FOUND, result_page("There is nothing here", "Nothing was decided.")
+        found = await self._question_of_link(desk, request.fields)
         if found is None:
             return _WRONG_LINK
         inquiry, chosen = found
         if request.method == "POST":
             if request.fields["c"] == LOOK:
-                return HTTPStatus.UNPROCESSABLE_ENTITY, told("That is no answer", "Nothing was decided.")
+                return HTTPStatus.UNPROCESSABLE_ENTITY, result_page("That is no answer", "Nothing was decided.")
             return await self._decide(desk, inquiry, chosen[0], request.fields)
         if inquiry.state != "open":
-            return HTTPStatus.OK, told("Already decided", _became(inquiry))
+            return HTTPStatus.OK, result_page("Already decided", _became(inquiry))
         tokens = [(one, self._links.token(desk.workspace, inquiry, one.code)) for one in chosen]
         # In a thread: the page has all the text of agents, which may be a megabyte.
         return HTTPStatus.OK, await to_thread.run_sync(page, desk.workspace, inquiry, tokens)
 
-    async def _found(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, tuple[Option, ...]] | None:
+    async def _question_of_link(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, tuple[Option, ...]] | None:
         """Return the question and the options of a link, or None for any invalid link, so that a guess reveals
         nothing."""
         if fields.get("w") != desk.workspace:
@@ -355,18 +355,20 @@ class AnswerServer:
         try:
             await desk.answer(inquiry.id, replied(inquiry, chosen, by, self.name, said))
         except Conflict as error:
-            return HTTPStatus.CONFLICT, told("Already decided", str(error))
+            return HTTPStatus.CONFLICT, result_page("Already decided", str(error))
         except BadInput as error:
-            return HTTPStatus.UNPROCESSABLE_ENTITY, told("That is no answer", f"{error}. Go back and try again.")
+            return HTTPStatus.UNPROCESSABLE_ENTITY, result_page("That is no answer", f"{error}. Go back and try again.")
         except RemitError as error:
             _log.warning("an answer by a link could not be recorded: %s", error)
-            return HTTPStatus.SERVICE_UNAVAILABLE, told("Not recorded", "Nothing was decided; try again in a moment.")
-        return HTTPStatus.OK, told("Recorded", f"{chosen.label}: question {inquiry.id} is decided. Thank you.")
+            return HTTPStatus.SERVICE_UNAVAILABLE, result_page(
+                "Not recorded", "Nothing was decided; try again in a moment."
+            )
+        return HTTPStatus.OK, result_page("Recorded", f"{chosen.label}: question {inquiry.id} is decided. Thank you.")
 
 
 _WRONG_LINK: Final = (
     HTTPStatus.FORBIDDEN,
-    told("This link does not count", "This link is wrong, or it is not for this any more. Nothing was decided."),
+    result_page("This link does not count", "This link is wrong, or it is not for this any more. Nothing was decided."),
 )
 
 

@@ -103,7 +103,7 @@ class CodingAgent:
                 return answer
             saved = await self._places.saved(turn, place)
             if not turn.card.review:  # otherwise a person may send the result back, and the session continues
-                await self._places.left(place)
+                await self._places.remove(place)
             return answer_with(answer, saved)
 
     @asynccontextmanager

@@ -51,7 +51,7 @@ class TaskPlaces(NamedTuple):
     async def of(self, turn: Any) -> AsyncGenerator[TaskPlace]:
         """Open the place of the turn's task. Only one attempt works in it: another waits until it is left."""
         home = (self.root or state_folder()) / _ODD.sub("-", f"{turn.agent}-{turn.origin}")
-        lock = await to_thread.run_sync(_opened, home)
+        lock = await to_thread.run_sync(_lock_home, home)
         try:
             await _locked(lock, home)
             yield await self._tree(home) if self.own_tree else TaskPlace(home, self.cwd)
@@ -96,7 +96,7 @@ class TaskPlaces(NamedTuple):
         await _git(place.cwd, "diff-index", "--cached", "--patch", "--binary", f"--output={diff}", place.base)
         return [await turn.artifacts.save(diff)] if diff.stat().st_size else []
 
-    async def left(self, place: TaskPlace) -> None:
+    async def remove(self, place: TaskPlace) -> None:
         """Remove the place of a task that is done."""
         await to_thread.run_sync(lambda: shutil.rmtree(place.home, ignore_errors=True))
         if place.base:  # not git worktree remove: it refuses a tree with submodules
@@ -114,7 +114,7 @@ def state_folder() -> Path:
     return folder / "remit" / "coding"
 
 
-def _opened(home: Path) -> int:
+def _lock_home(home: Path) -> int:
     """Make the home of a task if there is none, and return its lock. Remove homes that no attempt came back to."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

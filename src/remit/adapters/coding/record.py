@@ -35,7 +35,7 @@ def calls_before(kept: Iterable[KeptAnswer]) -> list[CallBefore]:
     calls: list[CallBefore] = []
     for one in kept:
         for item in _items(one.told):
-            if item.get("type") == RESULT and (place := _called(calls, str(item.get("call_id")))) is not None:
+            if item.get("type") == RESULT and (place := _index_of_call(calls, str(item.get("call_id")))) is not None:
                 calls[place] = calls[place]._replace(id=str(item["call_id"]), result=str(item.get("output", "")))
         for item in _items(one.answer.text):
             if item.get("type") == "function_call":
@@ -44,7 +44,7 @@ def calls_before(kept: Iterable[KeptAnswer]) -> list[CallBefore]:
     return calls
 
 
-def _called(calls: list[CallBefore], id_: str) -> int | None:
+def _index_of_call(calls: list[CallBefore], id_: str) -> int | None:
     """Return the place of the call that has a result with this id. A call to which the provider gave no id is known by
     its name, and gets its id from the program; results come in the order of the calls."""
     known = [place for place, call in enumerate(calls) if call.id == id_ and call.name != id_]
@@ -77,10 +77,12 @@ def going_on(
     if not has_files:
         lacking = f"The files that it changed are gone; you have the repository as it was. {lacking}"
     more = [f"- ({len(lacks) - _LISTED} earlier calls are not listed)"] if len(lacks) > _LISTED else []
-    return "\n".join([f"{head} {lacking}", *more, *map(_told, lacks[-_LISTED:]), f"Go on with your task:\n\n{task}"])
+    return "\n".join(
+        [f"{head} {lacking}", *more, *map(_call_line, lacks[-_LISTED:]), f"Go on with your task:\n\n{task}"]
+    )
 
 
-def _told(call: CallBefore) -> str:
+def _call_line(call: CallBefore) -> str:
     what = f"{call.name}({cut(call.arguments, _ARGUMENTS)})"
     if call.result is not None:
         return f"- DONE: {what} gave: {cut(call.result, KEPT_RESULT)}"

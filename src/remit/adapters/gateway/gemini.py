@@ -5,9 +5,18 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
-from remit.adapters.gateway.reading import AnswerRead, are_counted, fields, items_of, spelled
+from remit.adapters.gateway.reading import AnswerRead, are_counted, fields, items_of, json_text
 from remit.adapters.gateway.tools import ToolPermit
-from remit.adapters.gateway.wires import JSON, STOPS, ReadRequest, RefusalSent, WireFormat, result, said, without
+from remit.adapters.gateway.wires import (
+    JSON,
+    STOPS,
+    ReadRequest,
+    RefusalSent,
+    WireFormat,
+    recorded_message,
+    result,
+    without,
+)
 from remit.core.prices import Usage
 from remit.core.values import Json, encode, shown
 from remit.errors import BadInput
@@ -50,10 +59,10 @@ class Gemini(WireFormat):
     def key_headers(self, key: str) -> dict[str, str]:
         return {"x-goog-api-key": key} if key else {}
 
-    def asked(self, body: dict[str, Any]) -> ReadRequest:
+    def read_request(self, body: dict[str, Any]) -> ReadRequest:
         if _config(body).get("candidateCount", 1) not in (1, None):
             raise BadInput("ask for one answer at a time: candidateCount is 1")
-        return super().asked({**body, "model": self._model, "stream": self._streams})
+        return super().read_request({**body, "model": self._model, "stream": self._streams})
 
     def refusal(self, sentence: str, *, streams: bool) -> RefusalSent:
         del streams
@@ -63,9 +72,9 @@ class Gemini(WireFormat):
         error = _error(sentence, 500, "INTERNAL") if again else _error(sentence)
         return f"data: {encode(error)}\r\n\r\n".encode()
 
-    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+    def permitted_request(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         given = items_of(body.get("tools"))
-        kept = [one for tool in given if (one := _kept(fields(tool), permit))]
+        kept = [one for tool in given if (one := _permitted_part(fields(tool), permit))]
         if kept == given:
             return body
         if not kept:
@@ -124,7 +133,7 @@ class Gemini(WireFormat):
             answers = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
             found += [result(each.get("id") or each.get("name"), _output(each.get("response"))) for each in answers]
             if rest := [part for part in parts if "functionResponse" not in part]:
-                found.append(said(one.get("role"), rest))
+                found.append(recorded_message(one.get("role"), rest))
         return found
 
 
@@ -166,7 +175,7 @@ def _hosted(field: str) -> str:
     return _HOSTED.get(first + "".join(word.capitalize() for word in rest), "")
 
 
-def _kept(tool: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+def _permitted_part(tool: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
     """Return the part of a tool that is permitted."""
     field, declared = _declared(tool)
     kept = {name: value for name, value in tool.items() if name != field and permit.at_provider(_hosted(name) or name)}
@@ -178,7 +187,7 @@ def _take_part(answer: AnswerRead, part: dict[str, Any]) -> None:
     if "functionCall" in part:
         call = fields(part["functionCall"])
         place = len(answer.calls)
-        answer.set_call(place, call.get("id") or call.get("name"), call.get("name"), spelled(call.get("args") or {}))
+        answer.set_call(place, call.get("id") or call.get("name"), call.get("name"), json_text(call.get("args") or {}))
     elif "executableCode" in part:
         answer.use_hosted("code_execution")
     elif not part.get("thought"):
@@ -205,4 +214,4 @@ def _output(response: object) -> object:
     """Return the readable part of a function's result."""
     given = fields(response)
     found = given.get("output", given.get("result"))
-    return found if isinstance(found, str) else spelled(response)
+    return found if isinstance(found, str) else json_text(response)

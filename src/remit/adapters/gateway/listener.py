@@ -103,7 +103,7 @@ class GatewayListener:
             await _answer(send, _plain(HTTPStatus.BAD_REQUEST, str(error), "invalid_request_error"))
             return
         if wire is not None:
-            await self._asked(member, wire, _headers(scope), receive, send)
+            await self._serve_request(member, wire, _headers(scope), receive, send)
         elif (counted := _COUNTED.fullmatch(path)) is not None:
             await _answer(send, await _estimated(member, receive, "totalTokens" if counted[1] else "input_tokens"))
         elif path.startswith("/v1/models"):
@@ -121,7 +121,7 @@ class GatewayListener:
         found = self._members.get(digest_of(token)) if token else None
         return found if found is not None and found.knows(token) else None
 
-    async def _asked(
+    async def _serve_request(
         self, member: GatewayMember, wire: WireFormat, headers: list[tuple[str, str]], receive: Receive, send: Send
     ) -> None:
         try:
@@ -135,7 +135,7 @@ class GatewayListener:
         pieces = AnswerPipe()
         work = member.start(member.ask(request, pieces))
         work.add_done_callback(lambda _: pieces.close())  # also if it is cancelled before it begins
-        leaving = asyncio.ensure_future(_left(receive, work))
+        leaving = asyncio.ensure_future(_cancel_when_closed(receive, work))
         try:
             if not await _pass(pieces, send):
                 await _answer(send, request.wire.refusal(_OVER, streams=request.asked.streams))
@@ -146,7 +146,7 @@ class GatewayListener:
                 await asyncio.wait([work])
 
 
-async def _left(receive: Receive, work: asyncio.Task[None]) -> None:
+async def _cancel_when_closed(receive: Receive, work: asyncio.Task[None]) -> None:
     """Cancel the work if the program closes its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -178,7 +178,7 @@ async def _read(wire: WireFormat, headers: list[tuple[str, str]], receive: Recei
     except (ValueError, RecursionError):
         raise BadInput("the request is no JSON") from None
     given = fields(found)
-    return ProgramRequest(wire, wire.asked(given), given, len(body), headers)
+    return ProgramRequest(wire, wire.read_request(given), given, len(body), headers)
 
 
 async def _estimated(member: GatewayMember, receive: Receive, field: str) -> RefusalSent:
@@ -297,7 +297,7 @@ _OPEN: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Open]] = WeakKeyDicti
 @asynccontextmanager
 async def entered(member: GatewayMember) -> AsyncGenerator[GatewayListener]:
     """Let a member use the gateway of this event loop while the body runs, and open the gateway if it is the first."""
-    found = _opened()
+    found = _open_listener()
     found.app.enter(member)
     try:
         await asyncio.shield(found.opening)
@@ -310,7 +310,7 @@ async def entered(member: GatewayMember) -> AsyncGenerator[GatewayListener]:
                 await _close(found)
 
 
-def _opened() -> _Open:
+def _open_listener() -> _Open:
     loop = asyncio.get_running_loop()
     found = _OPEN.get(loop)
     if found is None:

@@ -91,10 +91,10 @@ class GatewayMember:
         """Run work of the turn in a task that carries the turn's context."""
         task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._task_done)
         return task
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             self.failure = self.failure or error
@@ -112,7 +112,7 @@ class GatewayMember:
         passage = RequestPassage(request, self.upstreams, out)
         try:
             async with self._free:
-                await self._asked(request, passage)
+                await self._ask_model(request, passage)
         except RemitError as error:
             self.refused = str(error)
             await passage.refuse(self.refused)
@@ -120,7 +120,7 @@ class GatewayMember:
             self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
             await passage.refuse(self.refused, again=True)
 
-    async def _asked(self, request: ProgramRequest, passage: RequestPassage) -> None:
+    async def _ask_model(self, request: ProgramRequest, passage: RequestPassage) -> None:
         assert self.upstreams is not None
         permit = self._permit = self._permit or ToolPermit((await self.turn.offers()).kit, self.turn.tools)
         passage.request = request = request.within(permit)

@@ -68,7 +68,7 @@ class ProgramRequest(NamedTuple):
 
     def within(self, permit: ToolPermit) -> ProgramRequest:
         """Return the request without the tools that the program may not use."""
-        body = self.wire.offered(self.body, permit)
+        body = self.wire.permitted_request(self.body, permit)
         if body is self.body:
             return self
         tools = frozenset(self.wire.tool_names(items_of(body.get("tools"))))
@@ -94,7 +94,7 @@ class RequestPassage:
         sent = wire.rewritten(body, attempt.model.partition(":")[2], most, attempt.model.partition(":")[0])
         reader = wire.reader(streams=asked.streams, drops_usage=wire.drops_usage(body))
         self._read = reader.answer
-        async with self._upstreams.sent(wire, attempt, sent, headers) as answer:
+        async with self._upstreams.sending(wire, attempt, sent, headers) as answer:
             self._head = _head(answer)
             async for piece in _pieces(answer):
                 await self._pass(reader.feed(piece))

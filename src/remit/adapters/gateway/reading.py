@@ -124,7 +124,7 @@ def without_id(item: Json) -> Json:
     return {name: value for name, value in fields(item).items() if name != "call_id"}
 
 
-def spelled(value: object) -> str:
+def json_text(value: object) -> str:
     """Return a value that was read as JSON as text again, with numbers that are none in JSON."""
     return json.dumps(value, ensure_ascii=False)
 

@@ -57,7 +57,7 @@ def name_of(tool: dict[str, Any]) -> str:
 def permitted(body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
     """Return a request with the tools that are permitted, and without a choice of one that is not."""
     given = items_of(body.get("tools"))
-    kept = [one for tool in given if (one := _kept(fields(tool), permit))]
+    kept = [one for tool in given if (one := _permitted_part(fields(tool), permit))]
     if kept == given:
         return body
     if not kept:
@@ -68,7 +68,7 @@ def permitted(body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
     return {name: value for name, value in body.items() if not (is_gone and name == "tool_choice")} | {"tools": kept}
 
 
-def _kept(tool: dict[str, Any], permit: ToolPermit) -> dict[str, Any] | None:
+def _permitted_part(tool: dict[str, Any], permit: ToolPermit) -> dict[str, Any] | None:
     if tool.get("type") == "namespace":  # the tools of one MCP server
         prefix, inner = tool.get("name"), items_of(tool.get("tools"))
         kept = [one for one in inner if permit.shows(f"{prefix}__{name_of(fields(one))}")]

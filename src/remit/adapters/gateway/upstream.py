@@ -131,10 +131,10 @@ class Upstreams:
         own, a placeholder, or not needed. Raise `MissingKey` if the variable is not set."""
         if attempt.secret is not None or not attempt.key or own_key(attempt):
             return None
-        return self._places.opened(attempt.key)
+        return self._places.key_to_redact(attempt.key)
 
     @asynccontextmanager
-    async def sent(
+    async def sending(
         self, wire: WireFormat, attempt: ModelTry, body: dict[str, Any], headers: Iterable[tuple[str, str]]
     ) -> AsyncGenerator[httpx.Response]:
         """Send a request, and yield the answer once its head is there. Raise `ProviderRefused` for an error status."""
@@ -145,7 +145,7 @@ class Upstreams:
         passed = {name: value for name, value in headers if _is_passed(name)}
         given = {**passed, "content-type": "application/json", "accept-encoding": "identity", **wire.key_headers(key)}
         client = await self._client()
-        async with client.stream("POST", url, content=_spelled(body), headers=given) as answer:
+        async with client.stream("POST", url, content=_request_bytes(body), headers=given) as answer:
             if answer.status_code >= HTTPStatus.BAD_REQUEST:
                 raise ProviderRefused(answer.status_code, await _beginning(answer), _pause(answer))
             yield answer
@@ -219,7 +219,7 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-def _spelled(body: dict[str, Any]) -> bytes:
+def _request_bytes(body: dict[str, Any]) -> bytes:
     """Return a request as JSON. Its order is kept: a model reads the fields of a tool in the order they are written."""
     return json.dumps(body, separators=(",", ":")).encode()
 

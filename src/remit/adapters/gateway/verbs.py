@@ -95,7 +95,7 @@ class MemberVerbs:
         """Use a verb. A refusal or a failure is a result that says so; only an unknown verb is an error of the
         protocol."""
         member = _member(context)
-        work = member.start(_used(member, params))
+        work = member.start(_use_verb(member, params))
         try:
             beats = 0
             while not (await asyncio.wait([work], timeout=self._heartbeat))[0]:
@@ -127,7 +127,7 @@ def _described(verb: Verb) -> Tool:
     return Tool(name=verb.name, description=verb.sentence, input_schema=verb.schema)
 
 
-async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult | None:
+async def _use_verb(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult | None:
     """Return the result of a verb, or None if there is no such verb for this member."""
     if member.approves and params.name == _APPROVE.name:
         return await _approved(member, params.arguments or {})

@@ -19,7 +19,7 @@ from remit.adapters.gateway.reading import (
     count,
     fields,
     items_of,
-    spelled,
+    json_text,
 )
 from remit.adapters.gateway.tools import ToolPermit, hosted, permitted
 from remit.core.prices import Usage
@@ -68,7 +68,7 @@ class WireFormat(ABC):
         del model
         return self.address
 
-    def asked(self, body: dict[str, Any]) -> ReadRequest:
+    def read_request(self, body: dict[str, Any]) -> ReadRequest:
         """Read a request. Raise `BadInput` if it cannot be passed on."""
         model, streams = body.get("model"), body.get("stream", False)
         if not isinstance(model, str) or not model:
@@ -78,7 +78,7 @@ class WireFormat(ABC):
         tools = frozenset(self.tool_names(items_of(body.get("tools"))))
         return ReadRequest(model, self._most(body), streams, tools, self._news(body))
 
-    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+    def permitted_request(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         """Return the request without the tools that the program may not use."""
         return permitted(body, permit)
 
@@ -168,7 +168,7 @@ def result(call: Any, output: Any) -> Json:
     return {"type": RESULT, "call_id": str(call or ""), "output": _words(output)}
 
 
-def said(role: Any, content: Any) -> Json:
+def recorded_message(role: Any, content: Any) -> Json:
     """Return a message as it is recorded."""
     return {"type": "message", "role": str(role or "user"), "content": _words(content)}
 
@@ -195,7 +195,7 @@ class Messages(WireFormat):
         error = _messages_error(sentence, "api_error" if again else "invalid_request_error")
         return f"event: error\ndata: {encode(error)}\n\n".encode()
 
-    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+    def permitted_request(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         sent = permitted(body, permit)
         return sent if permit.at_provider("mcp") else without(sent, "mcp_servers")
 
@@ -248,7 +248,7 @@ class Messages(WireFormat):
         for place, block in enumerate(items_of(body.get("content"))):
             one = fields(block)
             if one.get("type") == "tool_use":
-                answer.set_call(place, one.get("id"), one.get("name"), spelled(one.get("input")))
+                answer.set_call(place, one.get("id"), one.get("name"), json_text(one.get("input")))
             else:
                 _take_block(answer, place, one)
         self._count(answer, fields(body.get("usage")))
@@ -278,7 +278,7 @@ class Messages(WireFormat):
             found += [result(part.get("tool_use_id"), part.get("content")) for part in results]
             rest = one.get("content") if isinstance(one.get("content"), str) else [p for p in parts if p not in results]
             if rest:
-                found.append(said(one.get("role"), rest))
+                found.append(recorded_message(one.get("role"), rest))
         return found
 
 
@@ -289,7 +289,7 @@ def _messages_error(sentence: str, kind: str = "invalid_request_error") -> dict[
 def _take_block(answer: AnswerRead, place: object, block: dict[str, Any]) -> None:
     if block.get("type") == "tool_use":
         given = block.get("input")
-        answer.call(place, id_=block.get("id"), name=block.get("name"), arguments=spelled(given) if given else "")
+        answer.call(place, id_=block.get("id"), name=block.get("name"), arguments=json_text(given) if given else "")
     elif block.get("type") == "text":
         answer.say(block.get("text"))
     elif block.get("type") in ("server_tool_use", "mcp_tool_use"):
@@ -303,12 +303,12 @@ class Chat(WireFormat):
     path = "/v1/chat/completions"
     address = "/chat/completions"
 
-    def asked(self, body: dict[str, Any]) -> ReadRequest:
+    def read_request(self, body: dict[str, Any]) -> ReadRequest:
         if body.get("n", 1) not in (1, None):
             raise BadInput("ask for one answer at a time: n is 1")
-        return super().asked(body)
+        return super().read_request(body)
 
-    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+    def permitted_request(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         sent = permitted(body, permit)
         return sent if permit.at_provider("web_search") else without(sent, "web_search_options")
 
@@ -364,7 +364,7 @@ class Chat(WireFormat):
             if one.get("role") in ("tool", "function"):
                 found.append(result(one.get("tool_call_id"), one.get("content")))
             else:
-                found.append(said(one.get("role"), one.get("content")))
+                found.append(recorded_message(one.get("role"), one.get("content")))
         return found
 
 
@@ -399,10 +399,10 @@ class Responses(WireFormat):
     path = "/v1/responses"
     address = "/responses"
 
-    def asked(self, body: dict[str, Any]) -> ReadRequest:
+    def read_request(self, body: dict[str, Any]) -> ReadRequest:
         if body.get("background"):
             raise BadInput("a request in the background would go on without its task: leave background out")
-        return super().asked(body)
+        return super().read_request(body)
 
     def refusal(self, sentence: str, *, streams: bool) -> RefusalSent:
         """Spell a refusal. A program that streams shows the sentence of a failed response without any frame."""
@@ -467,7 +467,7 @@ class Responses(WireFormat):
     def _news(self, body: dict[str, Any]) -> list[Json]:
         given = body.get("input")
         if isinstance(given, str):
-            return [said("user", given)]
+            return [recorded_message("user", given)]
         items = items_of(given)
         own = [place for place, one in enumerate(items) if _is_answer(fields(one))]
         found: list[Json] = []
@@ -476,7 +476,7 @@ class Responses(WireFormat):
             if str(one.get("type", "")).endswith("_call_output"):
                 found.append(result(one.get("call_id"), one.get("output")))
             else:
-                found.append(said(one.get("role"), one.get("content")))
+                found.append(recorded_message(one.get("role"), one.get("content")))
         return found
 
 
@@ -493,7 +493,7 @@ def _take_item(answer: AnswerRead, place: object, item: dict[str, Any]) -> bool:
         answer.use_hosted(name)
         return False
     given = item.get("arguments", item.get("input", item.get("action")))
-    arguments = given if isinstance(given, str) else spelled(given)
+    arguments = given if isinstance(given, str) else json_text(given)
     answer.set_call(place, item.get("call_id") or item.get("id"), item.get("name") or kind, arguments)
     return True
 

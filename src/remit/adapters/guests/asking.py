@@ -173,10 +173,10 @@ def digest_of(asked: object) -> str:
 
 def size_of(messages: Iterable[object]) -> int:
     """Return a rough token count; anything but text counts as its JSON."""
-    return sum(tokens_in(told(json_of(message))) + PER_MESSAGE for message in messages)
+    return sum(tokens_in(text_for_model(json_of(message))) + PER_MESSAGE for message in messages)
 
 
-def told(value: Json) -> str:
+def text_for_model(value: Json) -> str:
     """Return the text that a model is given for a value."""
     return value if isinstance(value, str) else encode(value)
 
@@ -198,7 +198,7 @@ def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Rendered]]
     over."""
 
     async def do(arguments: dict[str, Any]) -> Rendered:
-        done = await verb.use(the_turn(verb.name), _given(arguments))
+        done = await verb.use(the_turn(verb.name), _without_nulls(arguments))
         if isinstance(done, Command):
             raise HandedOver(done)
         return done
@@ -206,7 +206,7 @@ def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Rendered]]
     return do
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without nulls, which a model fills in if its schema requires every name."""
     return {name: value for name, value in arguments.items() if value is not None}
 

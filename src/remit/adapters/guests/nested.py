@@ -211,10 +211,10 @@ class _Bridge:
             return
         task = self.loop.create_task(work)
         self.tasks.add(task)
-        task.add_done_callback(lambda done: self._done(done, told))
-        told.add_done_callback(lambda left: self._left(left, task))
+        task.add_done_callback(lambda done: self._work_done(done, told))
+        told.add_done_callback(lambda left: self._cancel_unawaited(left, task))
 
-    def _done(self, task: "asyncio.Task[T]", told: "Future[T]") -> None:
+    def _work_done(self, task: "asyncio.Task[T]", told: "Future[T]") -> None:
         self.tasks.discard(task)
         if told.cancelled():
             return
@@ -225,7 +225,7 @@ class _Bridge:
         else:
             told.set_result(task.result())
 
-    def _left(self, told: "Future[Any]", task: "asyncio.Task[Any]") -> None:
+    def _cancel_unawaited(self, told: "Future[Any]", task: "asyncio.Task[Any]") -> None:
         """Cancel work that the other loop no longer waits for."""
         if told.cancelled() and not task.done():
             self.loop.call_soon_threadsafe(task.cancel)
@@ -248,7 +248,7 @@ def from_thread(work: Coroutine[Any, Any, T]) -> T:
     if mark is None or _running_loop() is mark.bridge.loop:
         work.close()
         raise BadInput("a governed model or tool is asked with await (ainvoke), or in a node that runs in a thread")
-    return _sent(mark.bridge, work).result()
+    return _start_in_loop(mark.bridge, work).result()
 
 
 async def on_loop_of_turn(work: Coroutine[Any, Any, T]) -> T:
@@ -256,10 +256,10 @@ async def on_loop_of_turn(work: Coroutine[Any, Any, T]) -> T:
     mark = _GOVERNING.get()
     if mark is None or mark.bridge.loop is asyncio.get_running_loop():
         return await work
-    return await asyncio.wrap_future(_sent(mark.bridge, work))
+    return await asyncio.wrap_future(_start_in_loop(mark.bridge, work))
 
 
-def _sent(bridge: _Bridge, work: Coroutine[Any, Any, T]) -> "Future[T]":
+def _start_in_loop(bridge: _Bridge, work: Coroutine[Any, Any, T]) -> "Future[T]":
     told: Future[T] = Future()
     bridge.loop.call_soon_threadsafe(bridge.start, work, told)
     return told

@@ -45,7 +45,7 @@ class Dialect(Protocol[Message, Answer]):
         """Return the results of tool calls, by call id."""
         ...
 
-    def written(self, messages: Sequence[Message], elsewhere: Collection[str]) -> Json:
+    def messages_json(self, messages: Sequence[Message], elsewhere: Collection[str]) -> Json:
         """Return messages as JSON, without the results of these calls, which are recorded with the calls."""
         ...
 
@@ -69,11 +69,11 @@ class Dialect(Protocol[Message, Answer]):
         """Return the framework's object for an answer."""
         ...
 
-    def said(self, answer: Answer) -> list[Message]:
+    def answer_messages(self, answer: Answer) -> list[Message]:
         """Return an answer as messages of the conversation."""
         ...
 
-    def asked(self, text: str) -> Message:
+    def question_message(self, text: str) -> Message:
         """Return the message for the question of an earlier run."""
         ...
 
@@ -119,12 +119,12 @@ async def conversed(
     framework. `rewrites` says that the agent may shorten or change the earlier conversation; if it did, the model gets
     the agent's version."""
     at = _after_answer(dialect, messages)
-    talk, goes_on = await _found(turn, dialect, messages, at, name, rewrites=rewrites)
+    talk, goes_on = await _find_talk(turn, dialect, messages, at, name, rewrites=rewrites)
     if at and goes_on:
         await _judged(talk, dialect)
         goes_on = not rewrites or _is_as_given(dialect, talk.given, messages[:at])
     elif at and not rewrites and talk.sent:
-        raise talk.lost("its agent asks about another conversation than the one on record")
+        raise talk.lost_error("its agent asks about another conversation than the one on record")
     past = await _past(talk, dialect) if begins or talk.is_own else []
     new = talk.tail = [*messages[at:]]
     talk.hops = hops
@@ -132,7 +132,7 @@ async def conversed(
     kept = await talk.recall(dialect.framework)  # before `news`: a recorded request contains its own messages
     if kept is not None:
         told, answer = await _read(talk, dialect, kept.told, new), _answered(talk, dialect, kept.answer)
-        said = dialect.said(answer)
+        said = dialect.answer_messages(answer)
         talk.sent, talk.given = [*head, *told, *said], [*messages, *said] if rewrites else []
         return answer
     if talk.from_record:
@@ -143,8 +143,8 @@ async def conversed(
         new = dialect.with_news(new, text)
     ids = frozenset(one for message in (*past, *head) if dialect.is_said(message) for one in dialect.calls(message))
     request = NextRequest(dialect.after(past, [*head, *new]), Position("", framework=dialect.framework), ids)
-    answer = dialect.answer(await talk.ask(make(request), _written(talk, dialect, new)))
-    said = dialect.said(answer)
+    answer = dialect.answer(await talk.ask(make(request), _new_text(talk, dialect, new)))
+    said = dialect.answer_messages(answer)
     talk.sent, talk.given = [*head, *new, *said], [*messages, *said] if rewrites else []
     return answer
 
@@ -212,7 +212,7 @@ def _earlier(dialect: Dialect[Message, Answer], run: EarlierRun) -> list[Message
             return _whole(dialect, run.talk, answer)
         except (ValueError, TypeError, LookupError):  # written by an older version of the framework
             pass
-    return [dialect.asked(said), dialect.replied(answer)]
+    return [dialect.question_message(said), dialect.replied(answer)]
 
 
 def _whole(dialect: Dialect[Message, Answer], talk: EarlierTalk, answer: str) -> list[Message]:
@@ -224,7 +224,7 @@ def _whole(dialect: Dialect[Message, Answer], talk: EarlierTalk, answer: str) ->
         written = json.loads(one.told)
         results = {call: dialect.result(talk.results[call], call) for call in written["results"]}
         told += [*last, *dialect.read(written["messages"], results)]
-        last = dialect.said(dialect.answer(one.answer))
+        last = dialect.answer_messages(dialect.answer(one.answer))
     if any(dialect.calls(one) for one in last):
         last = [dialect.replied(answer)]
     calls = {call for one in told if dialect.is_said(one) for call in dialect.calls(one)}
@@ -233,7 +233,7 @@ def _whole(dialect: Dialect[Message, Answer], talk: EarlierTalk, answer: str) ->
     return [*dialect.retold(told), *last]
 
 
-async def _found(
+async def _find_talk(
     turn: TurnLike,
     dialect: Dialect[Message, Answer],
     messages: Sequence[Message],
@@ -275,10 +275,10 @@ def _after_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message]
     return at
 
 
-def _written(talk: TalkLike, dialect: Dialect[Message, Answer], new: Sequence[Message]) -> str:
+def _new_text(talk: TalkLike, dialect: Dialect[Message, Answer], new: Sequence[Message]) -> str:
     """Return the new messages as text. A result is recorded with its call and not written twice."""
     elsewhere = [call for call in dialect.results(new) if talk.was_used(call)]
-    return encode({"messages": dialect.written(new, elsewhere), "results": cast("Json", elsewhere)})
+    return encode({"messages": dialect.messages_json(new, elsewhere), "results": cast("Json", elsewhere)})
 
 
 async def _read(talk: TalkLike, dialect: Dialect[Message, Answer], told: str, new: Sequence[Message]) -> list[Message]:
@@ -295,7 +295,7 @@ async def _read(talk: TalkLike, dialect: Dialect[Message, Answer], told: str, ne
     try:
         return dialect.read(written.messages, results)
     except Exception as error:
-        raise talk.lost(_UNREADABLE.format("what its model was told", type(error).__name__)) from error
+        raise talk.lost_error(_UNREADABLE.format("what its model was told", type(error).__name__)) from error
 
 
 class _Written(NamedTuple):
@@ -310,7 +310,7 @@ def _decoded(talk: TalkLike, told: str) -> _Written:
         kept = json.loads(told)
         return _Written(kept["messages"], [str(call) for call in kept["results"]])
     except (ValueError, TypeError, LookupError) as error:
-        raise talk.lost(_UNREADABLE.format("what its model was told", type(error).__name__)) from error
+        raise talk.lost_error(_UNREADABLE.format("what its model was told", type(error).__name__)) from error
 
 
 def _answered(talk: TalkLike, dialect: Dialect[Message, Answer], reply: ModelAnswer) -> Answer:
@@ -319,4 +319,4 @@ def _answered(talk: TalkLike, dialect: Dialect[Message, Answer], reply: ModelAns
     try:
         return dialect.answer(reply)
     except Exception as error:
-        raise talk.lost(_UNREADABLE.format("what its model answered", type(error).__name__)) from error
+        raise talk.lost_error(_UNREADABLE.format("what its model answered", type(error).__name__)) from error

@@ -33,7 +33,7 @@ from remit.core.values import Json, shown
 from remit.errors import BadInput
 from remit.ports.models import ToolCall
 from remit.ports.turn import TurnLike
-from remit.verbs import ASKING, VERBS, Verb, given
+from remit.verbs import ASKING, VERBS, Verb, selected_verbs
 
 # -- middleware for create_agent -----------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class LangGraphGuest:
         self._deps = checked_deps(graph.name, graph.context_schema, deps)
         self._allow = ungoverned == "allow"
         self._names = frozenset(_tools_of(self._graph)) - {verb.name for verb in VERBS}
-        self._verbs = frozenset(verb.name for verb in given(verbs))
+        self._verbs = frozenset(verb.name for verb in selected_verbs(verbs))
         self._prompt = prompt
         self._config: RunnableConfig = {"recursion_limit": _STEPS, **(config or {})}
 

@@ -136,14 +136,14 @@ class Seam(BaseChatModel):
         limit = next((name for name in _LIMITS if kwargs.get(name)), _LIMITS[0])
 
         turn = the_turn(f"the model {_name(self)}")
-        offered = await _offered(turn, kwargs)
+        offered = await _permitted_arguments(turn, kwargs)
 
         async def ask(shown: list[BaseMessage], most: int, hear: Hear | None) -> ChatResult:
             how = {**offered, limit: most}
             with inside(self), bounded(*http):
                 if hear is None or not _streams(type(self)):
                     return await plain(shown, stop, run_manager, **how)
-                return await agenerate_from_stream(_heard(streamed(shown, stop, None, **how), hear))
+                return await agenerate_from_stream(_with_listener(streamed(shown, stop, None, **how), hear))
 
         most = kwargs.get(limit) or getattr(self, "max_tokens", None) or MAX_TOKENS
         name, client = _name(self), getattr(self, "root_async_client", None)
@@ -273,7 +273,7 @@ def _shortened(messages: list[BaseMessage], trim: int) -> list[BaseMessage]:
     return [one.model_copy(update={"content": cut[id(one)]}) if id(one) in cut else one for one in messages]
 
 
-async def _offered(turn: TurnLike, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+async def _permitted_arguments(turn: TurnLike, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without the tools that the model may not use for this task, and without verbs that cannot
     succeed now."""
     tools: Sequence[Any] = kwargs.get("tools") or ()
@@ -331,7 +331,7 @@ def _streams(kind: type[BaseChatModel]) -> bool:
     return any("_astream" in vars(one) or "_stream" in vars(one) for one in own)
 
 
-async def _heard(pieces: AsyncIterator[ChatGenerationChunk], hear: Hear) -> AsyncIterator[ChatGenerationChunk]:
+async def _with_listener(pieces: AsyncIterator[ChatGenerationChunk], hear: Hear) -> AsyncIterator[ChatGenerationChunk]:
     async for piece in pieces:
         if piece.text:
             hear(piece.text)

@@ -18,7 +18,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.types import Command, Send
 
-from remit.adapters.guests import MOST_CALLS, clean, json_of, left_out, told, unlike, without
+from remit.adapters.guests import MOST_CALLS, clean, json_of, left_out, text_for_model, unlike, without
 from remit.core.trust import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
@@ -118,7 +118,7 @@ def quoted_result(value: Json) -> Json:
     """Return an untrusted tool result with its text quoted, and the text of every message in it."""
     if isinstance(value, dict) and value.keys() == {_MARK}:
         return {_MARK: _data(_with_quotes(_read(value[_MARK])))}
-    return quoted(told(value))
+    return quoted(text_for_model(value))
 
 
 def _with_quotes(value: Any) -> Any:
@@ -140,7 +140,7 @@ def result_of(value: Json, call: ToolCall | None) -> Any:
     graph's state. If no model called, return the value itself."""
     if isinstance(value, dict) and value.keys() == {_MARK}:
         return _read(value[_MARK])
-    return value if call is None else ToolMessage(told(value), name=call.name, tool_call_id=call.id)
+    return value if call is None else ToolMessage(text_for_model(value), name=call.name, tool_call_id=call.id)
 
 
 def brought(call: str, value: Json) -> Brought | None:
@@ -151,7 +151,7 @@ def brought(call: str, value: Json) -> Brought | None:
         return None
     given = _read(value[_MARK])
     if isinstance(given, Command) and (goto := cast("Any", given).goto):
-        return Brought(json_of([one.node if isinstance(one, Send) else one for one in _listed(goto)]), hands_on=True)
+        return Brought(json_of([one.node if isinstance(one, Send) else one for one in _as_list(goto)]), hands_on=True)
     return Brought(json_of(_of_call(call, given)))
 
 
@@ -170,7 +170,7 @@ def _of_call(call: str, value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return [*cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else [value]
 
 
@@ -232,7 +232,7 @@ class LangChainDialect:
     def results(self, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         return {one.tool_call_id: one for one in messages if isinstance(one, ToolMessage)}
 
-    def written(self, messages: Sequence[BaseMessage], elsewhere: Collection[str]) -> Json:
+    def messages_json(self, messages: Sequence[BaseMessage], elsewhere: Collection[str]) -> Json:
         return json_of([dumped(_without(one, elsewhere)) for one in messages])
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[BaseMessage]:
@@ -251,10 +251,10 @@ class LangChainDialect:
     def answer(self, reply: ModelAnswer) -> ChatResult:
         return restored(reply.text) if reply.response is None else cast("ChatResult", reply.response)
 
-    def said(self, answer: ChatResult) -> list[BaseMessage]:
+    def answer_messages(self, answer: ChatResult) -> list[BaseMessage]:
         return [answer.generations[0].message]
 
-    def asked(self, text: str) -> BaseMessage:
+    def question_message(self, text: str) -> BaseMessage:
         return HumanMessage(text)
 
     def replied(self, text: str) -> BaseMessage:

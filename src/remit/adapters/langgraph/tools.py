@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, cast
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 
-from remit.adapters.guests import from_thread, governing, json_of, the_turn, told, verb_function
+from remit.adapters.guests import from_thread, governing, json_of, text_for_model, the_turn, verb_function
 from remit.adapters.langgraph.model import inside, is_inside, mixed
 from remit.adapters.langgraph.talking import brought, quoted_result, result_data, result_of
 from remit.core.values import Json
@@ -40,7 +40,7 @@ def _verb_tool(verb: Verb) -> BaseTool:
     do = verb_function(verb)
 
     async def use(**arguments: Any) -> str:
-        return told((await do(arguments)).value)
+        return text_for_model((await do(arguments)).value)
 
     return VerbTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use, do=do)
 
@@ -57,7 +57,7 @@ class BoxedTool(BaseTool):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         use, by_model = super().ainvoke, _is_call(input)
-        given: Mapping[str, Any] = input["args"] if by_model else _named(self, input)
+        given: Mapping[str, Any] = input["args"] if by_model else _arguments_by_name(self, input)
         shown = {name: value for name, value in given.items() if name in self.args}  # the graph injects the rest
         mark = governing()
         inner = mark is not None and self.name not in mark.tools
@@ -75,7 +75,7 @@ class BoxedTool(BaseTool):
 
         value = await the_turn(f"the tool '{self.name}'").tool(call, do)
         if isinstance(self, VerbTool) and not by_model:
-            return told(value)  # a node gets text, as from the framework
+            return text_for_model(value)  # a node gets text, as from the framework
         return result_of(value, call if by_model else None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -88,7 +88,7 @@ def _is_call(input: Any) -> bool:
     return isinstance(input, dict) and cast("dict[str, Any]", input).get("type") == _CALL
 
 
-def _named(tool: BaseTool, input: Any) -> Mapping[str, Any]:
+def _arguments_by_name(tool: BaseTool, input: Any) -> Mapping[str, Any]:
     """Return the arguments of a tool by name; a plain text becomes its only argument."""
     return cast("Mapping[str, Any]", input) if isinstance(input, Mapping) else {next(iter(tool.args), "input"): input}
 

@@ -202,11 +202,11 @@ class OpenCall:
         if len(self._outcomes) == len(tasks):
             return Ended(tuple(self._outcomes.get(one, one) for one in self._state.started), tasks)
         for inquiry in await outsider.questions_in(tasks):
-            if (end := await self._asked(inquiry)) is not None:
+            if (end := await self._show_question(inquiry)) is not None:
                 return end
         return None
 
-    async def _asked(self, inquiry: Inquiry) -> CallEnd | None:
+    async def _show_question(self, inquiry: Inquiry) -> CallEnd | None:
         """Show a question to the person at the client. Return None once it is decided, or the end of the call if the
         client cannot show it or comes back with the answer."""
         form = form_of(inquiry, self._wrong.pop(inquiry.id, ""))
@@ -219,7 +219,7 @@ class OpenCall:
         if response is not None:
             await self._take(inquiry.id, response)
         undecided = inquiry.id in self._left_open or inquiry.id in self._wrong
-        return await self._asked(inquiry) if undecided else None
+        return await self._show_question(inquiry) if undecided else None
 
     async def _answered_here(self, inquiry: Inquiry, form: QuestionForm) -> Response | None:
         """Return the person's response, or None if somebody else decided the question first."""

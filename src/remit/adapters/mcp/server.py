@@ -31,7 +31,7 @@ from remit import __version__
 from remit.adapters.mcp.calls import CallEnd, ComeBack, Ended, Response, StillOpen, followed, started
 from remit.adapters.mcp.questions import QuestionForm, question_data
 from remit.adapters.mcp.state import sealed, sealing_key, unknown, unsealed
-from remit.adapters.mcp.tools import BY_NAME, CALL, CALL_MANY, TOOLS, OutsideTool, outcome_data, starts_of, used
+from remit.adapters.mcp.tools import BY_NAME, CALL, CALL_MANY, TOOLS, OutsideTool, outcome_data, starts_of, use_tool
 from remit.core.values import Json, encode, whole_digest
 from remit.errors import NotFound, RemitError
 from remit.runtime.outsiders import Outsider
@@ -111,17 +111,17 @@ class OutsideServer:
         peer = self._who(context)
         try:
             if tool.verb.name in (CALL, CALL_MANY):
-                return await self._called(tool, params, peer.outsider, ClientWire(context, peer))
+                return await self._call_tool(tool, params, peer.outsider, ClientWire(context, peer))
             if params.request_state is not None:
                 raise _unknown_state()
-            return _result(await used(tool, await peer.outsider.turn(), params.arguments or {}))
+            return _result(await use_tool(tool, await peer.outsider.turn(), params.arguments or {}))
         except RemitError as error:
             if error.addressee == "operator":
                 _log.error("a call over MCP failed: %s", error)
                 return _failure("the store is not available now; try again later")
             return _failure(str(error))
 
-    async def _called(
+    async def _call_tool(
         self, tool: OutsideTool, params: CallToolRequestParams, outsider: Outsider, wire: ClientWire
     ) -> Result:
         given = params.arguments or {}

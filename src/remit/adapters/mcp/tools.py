@@ -90,7 +90,7 @@ TOOLS: Final = (
 BY_NAME: Final = {tool.verb.name: tool for tool in TOOLS}
 
 
-async def used(tool: OutsideTool, turn: OutsideTurn, given: Given) -> Json:
+async def use_tool(tool: OutsideTool, turn: OutsideTurn, given: Given) -> Json:
     """Use a tool that ends in one round, and return its result for a model."""
     takes = cast("Mapping[str, Any]", tool.verb.schema["properties"])
     if "namespace" in takes and not (turn.agent or given.get("namespace")):

@@ -279,10 +279,10 @@ class Link:
         if self._failed is not None:
             raise type(self._failed)(str(self._failed))  # a new exception for each waiting caller
         if self._client is None:
-            raise ToolFailed(self.lost())
+            raise ToolFailed(self.lost_sentence())
         return self._client
 
-    def lost(self) -> str:
+    def lost_sentence(self) -> str:
         """Return the sentence for a lost connection."""
         return self._because(f"the connection to {self._server} was lost")
 
@@ -301,7 +301,7 @@ class Link:
             if not self._settled.is_set():
                 self._failed = ToolFailed(self._because(f"{self._server} {self._slow}"))
         except Exception as error:  # noqa: BLE001 - any error is raised to the waiting callers
-            self._failed = self._told(_innermost(error))
+            self._failed = self._as_failure(_innermost(error))
         finally:
             self._client = None
             self.over.set()
@@ -320,7 +320,7 @@ class Link:
             finally:
                 time.deadline = anyio.current_time() + CLOSING
 
-    def _told(self, error: BaseException) -> Exception:
+    def _as_failure(self, error: BaseException) -> Exception:
         if isinstance(error, BadInput | ToolFailed):
             return error
         unusable = f"{self._server} cannot be used"
@@ -365,11 +365,11 @@ def _offer(tool: OfferedTool) -> Offer:
 _WRAPPED: Final = {"result"}  # how servers wrap a value that is not an object
 
 
-def told(result: CallToolResult, limit: int) -> str:
+def result_text(result: CallToolResult, limit: int) -> str:
     """Return the parts of a result one after the other, and its structured content if the parts do not contain it."""
     parts = [_part(block) for block in result.content]
     structured = result.structured_content
-    if structured is not None and not _said(structured, parts):
+    if structured is not None and not _is_repeated(structured, parts):
         parts.append(json.dumps(structured, ensure_ascii=False))
     return cut("\n".join(parts), limit)
 
@@ -404,7 +404,7 @@ def _size(base64: str) -> str:
     return f"{len(base64) * 3 // 4:,} bytes"
 
 
-def _said(structured: Any, parts: list[str]) -> bool:
+def _is_repeated(structured: Any, parts: list[str]) -> bool:
     """Whether the parts already contain the structured content, as servers send it for text-only clients."""
     value = structured
     if isinstance(structured, dict) and structured.keys() == _WRAPPED:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from remit.adapters.asking.secrecy import Hidden, SecretGiven, kept
+from remit.adapters.asking.secrecy import Hidden, SecretGiven, secret_reader
 from remit.adapters.mcp_tools.offers import Gate
 from remit.adapters.process import GRACE, LIMIT, located
 from remit.core.checks import counted, items, patience
@@ -71,8 +71,8 @@ class MCPServer:
             line(each, "a tool name", TOOL_LIMIT) for each in items(self.allow, "allow takes a list of names")
         ]
         self.pins = _pins(self.pins, self.allow)
-        self._env = _kept(self.env, "env")
-        self._headers = _kept(self.headers, "headers")
+        self._env = _secret_readers(self.env, "env")
+        self._headers = _secret_readers(self.headers, "headers")
         patience(self.timeout, "timeout")
         patience(self.opening, "opening")
         patience(self.grace, "grace")
@@ -106,7 +106,7 @@ class MCPServer:
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
         from mcp import MCPError  # noqa: PLC0415 - only needed with a server
 
-        from remit.adapters.mcp_tools.link import cut, told  # noqa: PLC0415
+        from remit.adapters.mcp_tools.link import cut, result_text  # noqa: PLC0415
 
         what = f"'{name}' of {self._title}"
         _must_be_json(arguments, what)
@@ -130,8 +130,8 @@ class MCPServer:
                 f"{what} did not answer within {self.timeout:g} s and was told to stop; it may have been done"
             )
         if result.is_error:
-            raise ToolFailed(f"{what} failed: {quoted(told(result, _ERROR))}")
-        return told(result, self.limit)
+            raise ToolFailed(f"{what} failed: {quoted(result_text(result, _ERROR))}")
+        return result_text(result, self.limit)
 
     # -- the connection ---------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ def _answered(what: str, message: str, link: "Link", said: str) -> str:
     connection."""
     if message == link.CLOSED:
         link.over.set()
-        return f"{what} was under way, and it may have been done: {link.lost()}"
+        return f"{what} was under way, and it may have been done: {link.lost_sentence()}"
     if message == _TERMINATED:
         link.over.set()
         return f"{what} was not done: the server has forgotten this session; try again, and there will be another"
@@ -213,10 +213,13 @@ def _pins(given: object, allow: Sequence[str]) -> dict[str, str]:
     return pins
 
 
-def _kept(given: Mapping[str, SecretGiven], what: str) -> dict[str, Any]:
+def _secret_readers(given: Mapping[str, SecretGiven], what: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(f"{what} takes texts by their names")
-    return {plain(name, f"a name in {what}", 1_000): kept(value, f"{name} in {what}") for name, value in given.items()}
+    return {
+        plain(name, f"a name in {what}", 1_000): secret_reader(value, f"{name} in {what}")
+        for name, value in given.items()
+    }
 
 
 def _revealed(secrets: Mapping[str, Any]) -> dict[str, str]:

@@ -38,7 +38,7 @@ from remit.core.recovery import Choice
 from remit.core.values import Json, canonical, encode
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
-from remit.verbs import Verb, given, unlike
+from remit.verbs import Verb, selected_verbs, unlike
 
 _ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither the runner nor the client retries
 
@@ -104,7 +104,7 @@ class OpenAIAgentsGuest(_Guest):
         max_tokens: int = MAX_TOKENS,
     ) -> None:
         self._allow = ungoverned == "allow"
-        family = Family(max_tokens, given(verbs), team, allow=self._allow)
+        family = Family(max_tokens, selected_verbs(verbs), team, allow=self._allow)
         super().__init__(agent, family)
         self._prompt = prompt
         self._deps = checked_deps(agent.name, _context_type(agent), deps if context is None else context)

@@ -79,7 +79,7 @@ class GovernedOpenAIModel(Model):
         async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             changed = {"input": asked.shortened(how.trim), "model_settings": self._limited(asked.settings, most)}
             with bounded(http_of(getattr(self.inner, "_client", None))):
-                response = await self._sent({**given, **changed, "tools": shown}, hear)
+                response = await self._send_request({**given, **changed, "tools": shown}, hear)
                 text, kept = recorded(response, request.ids)
             calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
             return ModelAnswer(text, self.name, _usage(response), calls, kept)
@@ -91,7 +91,7 @@ class GovernedOpenAIModel(Model):
             digest="",
             choices=(choice_of(self.name, getattr(self.inner, "_client", None)),),
             size=size,
-            most=self._wanted(asked.settings),
+            most=self._max_tokens(asked.settings),
             send=send,
             failure=failure_of,
             tools=asked.names,
@@ -99,7 +99,7 @@ class GovernedOpenAIModel(Model):
             at=request.at,
         )
 
-    async def _sent(self, asked: dict[str, Any], hear: Hear | None) -> ModelResponse:
+    async def _send_request(self, asked: dict[str, Any], hear: Hear | None) -> ModelResponse:
         """Send one request. With a listener it is streamed and collected here, so that a broken stream is a failed
         request."""
         if hear is None:
@@ -114,7 +114,7 @@ class GovernedOpenAIModel(Model):
                     return completed(event.response)
         raise ModelBehaviorError("the stream ended before the answer did")
 
-    def _wanted(self, settings: ModelSettings) -> int:
+    def _max_tokens(self, settings: ModelSettings) -> int:
         return settings.max_tokens or (settings.extra_args or {}).get(_NEWER) or self._most
 
     def _limited(self, settings: ModelSettings, most: int) -> ModelSettings:

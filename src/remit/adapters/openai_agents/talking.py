@@ -22,7 +22,7 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel, TypeAdapter
 
-from remit.adapters.guests import MOST_CALLS, clean_json, json_of, left_out, told, unlike, without
+from remit.adapters.guests import MOST_CALLS, clean_json, json_of, left_out, text_for_model, unlike, without
 from remit.core.values import Json, encode
 from remit.ports.models import ModelAnswer
 from remit.ports.turn import Hops
@@ -179,7 +179,7 @@ class OpenAIDialect:
     def results(self, messages: Sequence[Item]) -> dict[str, Any]:
         return {str(one["call_id"]): one for one in messages if "output" in one and one.get("call_id")}
 
-    def written(self, messages: Sequence[Item], elsewhere: Collection[str]) -> Json:
+    def messages_json(self, messages: Sequence[Item], elsewhere: Collection[str]) -> Json:
         plain = [{**one, "output": ""} if one.get("call_id") in elsewhere else one for one in messages]
         return json_of(plain)
 
@@ -190,7 +190,7 @@ class OpenAIDialect:
         return [_with(one, results.get(str(one.get("call_id")))) for one in items]
 
     def result(self, value: Any, call: str) -> Any:
-        return told(value)
+        return text_for_model(value)
 
     def with_results(self, messages: list[Item], results: Mapping[str, Any]) -> list[Item]:
         return [_with(one, results.get(str(one.get("call_id")))) for one in messages]
@@ -201,10 +201,10 @@ class OpenAIDialect:
     def answer(self, reply: ModelAnswer) -> ModelResponse:
         return restored(reply.text) if reply.response is None else cast("ModelResponse", reply.response)
 
-    def said(self, answer: ModelResponse) -> list[Item]:
+    def answer_messages(self, answer: ModelResponse) -> list[Item]:
         return cast("list[Item]", answer.to_input_items())
 
-    def asked(self, text: str) -> Item:
+    def question_message(self, text: str) -> Item:
         return {"role": "user", "content": text}
 
     def replied(self, text: str) -> Item:

@@ -11,7 +11,7 @@ from agents import Agent, Handoff, Tool, default_tool_error_function
 from agents.tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, LocalShellTool, ShellTool
 from agents.tool_context import ToolContext
 
-from remit.adapters.guests import json_of, the_turn, told, verb_function
+from remit.adapters.guests import json_of, text_for_model, the_turn, verb_function
 from remit.core.offers import Offers
 from remit.core.trust import quoted
 from remit.core.values import Json, encode
@@ -160,7 +160,7 @@ def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction], *, inner
         asks = (to, _task(arguments)) if to else None
         call = ToolCall(name, arguments, context.tool_call_id, inner, quote=_quoted, brought=_brought, asks=asks)
         value = await the_turn(f"the tool '{name}'").tool(call, do(context))
-        return value if _is_shaped(value) else told(value)
+        return value if _is_shaped(value) else text_for_model(value)
 
     return invoke
 
@@ -176,7 +176,7 @@ def _arguments(given: str) -> dict[str, Json] | None:
 def _quoted(value: Json) -> Json:
     """Return an untrusted result with its text quoted; in a result with typed parts, only the text parts."""
     if not _is_shaped(value):
-        return quoted(told(value))
+        return quoted(text_for_model(value))
     parts = cast("list[dict[str, Json]]", value if isinstance(value, list) else [value])
     return [{**one, "text": quoted(str(one.get("text", "")))} if one["type"] == "text" else one for one in parts]
 

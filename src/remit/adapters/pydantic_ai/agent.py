@@ -27,7 +27,7 @@ from remit.adapters.pydantic_ai.clients import (
     AgentStopped,
     Clients,
     ModelGiven,
-    said,
+    error_text,
     stopped,
 )
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
@@ -47,7 +47,7 @@ from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports.models import HandedOver
 from remit.ports.turn import TurnLike
-from remit.verbs import Verb, given, unlike
+from remit.verbs import Verb, selected_verbs, unlike
 
 Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
@@ -98,7 +98,7 @@ class ModelAgent:
         empty = _may_be_none(self.output)
         self.model = GovernedModel(clients, max_tokens=most, empty=empty, rewrites=False)
         tools = _unlike([*map(governed, self.tools)], self.name)
-        tools += verb_tools(unlike(given(self.verbs), (tool.name for tool in tools)))
+        tools += verb_tools(unlike(selected_verbs(self.verbs), (tool.name for tool in tools)))
         settings = settings_of(self.settings, most)
         try:
             self.agent = Agent(
@@ -111,9 +111,11 @@ class ModelAgent:
                 model_settings=settings,
             )
         except UserError as error:
-            raise BadInput(f"agent {self.name}: {said(error)}") from None
+            raise BadInput(f"agent {self.name}: {error_text(error)}") from None
         except (PydanticUserError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise BadInput(f"agent {self.name}: output is a type, not {shown(self.output)}: {said(error)}") from None
+            raise BadInput(
+                f"agent {self.name}: output is a type, not {shown(self.output)}: {error_text(error)}"
+            ) from None
         define_once(self.agent, RETRIES["tools"])
         if not any(map(needs_run, tools)) and not _has_code(self.output):
             leave_out_idle(self.agent)
@@ -203,7 +205,7 @@ class GuestAgent:
             return
         limit = next((toolset.timeout for toolset in held), None)
         made = [governed(tool, limit) for tool in tools]
-        self._tools = [*made, *verb_tools(unlike(given(self.verbs), (tool.name for tool in tools)))]
+        self._tools = [*made, *verb_tools(unlike(selected_verbs(self.verbs), (tool.name for tool in tools)))]
         self._seen = tools
 
 

@@ -108,10 +108,10 @@ def stopped(error: Exception) -> AgentStopped:
         return AgentStopped(f"the model did not answer: {failure.kind}{status}")
     if isinstance(error, pai.ContentFilterError):
         return AgentStopped("the provider's content filter held the answer back; ask in another way")
-    return AgentStopped(said(error))
+    return AgentStopped(error_text(error))
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the framework's own message, shortened, without sentences that only refer to a page."""
     text = error.message if isinstance(error, pai.AgentRunError | pai.UserError) else str(error)
     kept = [sentence for sentence in _SENTENCES.split(" ".join(text.split())) if not _LINK.search(sentence)]
@@ -159,7 +159,7 @@ class Clients:
         base_url: UrlGiven = None,
         key_of: KeyOf = key_in_environment,
     ) -> None:
-        self._given = dict(_listed(models))
+        self._given = dict(_model_pairs(models))
         self.first = next(iter(self._given.values()))  # None if it was given by name
         first = next((name for name, own in self._given.items() if own is None), "")
         self._places = Endpoints(first, keys, base_url, key_of)
@@ -204,9 +204,9 @@ class Clients:
                     made[which] = await model.__aenter__()
         return made[which]
 
-    def opened(self, key: str) -> Secret | None:
+    def key_to_redact(self, key: str) -> Secret | None:
         """Return the key of this name, so that it can be redacted, or None if it is a placeholder."""
-        return self._places.opened(key)
+        return self._places.key_to_redact(key)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -235,7 +235,7 @@ class Clients:
         try:
             model = infer_model(name, lambda provider: _made_provider(provider, options))
         except UserError as error:
-            raise BadInput(f"model {shown(name)} cannot be asked: {said(error)}") from None
+            raise BadInput(f"model {shown(name)} cannot be asked: {error_text(error)}") from None
         if asks_again(model):  # once here, not with a copy of the client for every request
             cast("Any", model.provider).client.max_retries = 0
         return model
@@ -274,7 +274,7 @@ def _inside(model: Model) -> Model:
     return model
 
 
-def _listed(models: Sequence[ModelGiven]) -> Iterator[tuple[str, Model | None]]:
+def _model_pairs(models: Sequence[ModelGiven]) -> Iterator[tuple[str, Model | None]]:
     """Yield each model's name and its object, if it has one. Raise `BadInput` for a repeated name: keys and cooldowns
     go by names."""
     seen: set[str] = set()
@@ -315,7 +315,7 @@ def _preload(name: str) -> None:
     except ValueError:
         raise BadInput(f"model {shown(name)}: there is no provider {shown(provider)}") from None
     except ImportError as error:
-        raise BadInput(f"model {shown(name)} needs a package that is not installed: {said(error)}") from None
+        raise BadInput(f"model {shown(name)} needs a package that is not installed: {error_text(error)}") from None
     with suppress(ImportError):  # many providers use another provider's client
         import_module(f"pydantic_ai.models.{provider_of(name)}")
 

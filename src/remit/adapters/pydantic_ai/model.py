@@ -129,7 +129,7 @@ class GovernedModel(Model[Any]):
         """Ask through the turn. If the task is run again, return the recorded answer."""
         turn = turn_under_way(f"model {self.model_id}")
         every = frozenset(model_request_parameters.tool_defs)
-        shown = await _shown(turn, model_request_parameters, every)
+        shown = await _permitted_parameters(turn, model_request_parameters, every)
         files = await _files_in(turn, messages)
 
         def make(request: NextRequest[ModelMessage]) -> ModelCall:
@@ -150,7 +150,9 @@ class GovernedModel(Model[Any]):
         yield CompletedStreamedResponse(answer, model_request_parameters=model_request_parameters, replay_events=True)
 
 
-async def _shown(turn: TurnLike, parameters: ModelRequestParameters, every: frozenset[str]) -> ModelRequestParameters:
+async def _permitted_parameters(
+    turn: TurnLike, parameters: ModelRequestParameters, every: frozenset[str]
+) -> ModelRequestParameters:
     """Return the parameters without the tools that the model may not use for this task, and without verbs that cannot
     succeed now."""
     if not parameters.function_tools and not parameters.native_tools:
@@ -275,7 +277,7 @@ class _Asked:
         model = await clients.find(tried.model, tried.key, tried.secret)
         if tried.secret is not None:
             return tried.secret
-        return clients.opened(tried.key) if tried.key else key_in(model)
+        return clients.key_to_redact(tried.key) if tried.key else key_in(model)
 
     async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         """Send the request once, to this model with this key."""
@@ -311,7 +313,7 @@ class _Asked:
         messages = model.prepare_messages(told, self.parameters)
         if hear is not None and streams(model):
             async with model.request_stream(messages, settings, self.parameters) as stream:
-                return await _heard(stream, tried, hear)
+                return await _read_stream(stream, tried, hear)
         answer = await model.request(messages, settings, self.parameters)
         if hear is not None:
             hear(clean_text(answer.text or ""))
@@ -328,7 +330,7 @@ class _Asked:
         return ModelAnswer(text, tried.model, _usage(answer), calls_of(answer), answer)
 
 
-async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> ModelResponse:
+async def _read_stream(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> ModelResponse:
     """Read a stream to its end, pass its text on as it arrives, and return the answer."""
     async for event in stream:
         match event:

@@ -87,13 +87,13 @@ def _instructions(messages: Messages) -> str:
 
 def _texts(message: ModelMessage) -> Iterator[str]:
     for part in message.parts:
-        for name in _told(type(part)):
+        for name in _recorded_fields(type(part)):
             value = getattr(part, name)
             yield value if isinstance(value, str) else _canonical(value)
 
 
 @lru_cache
-def _told(kind: type[Any]) -> tuple[str, ...]:
+def _recorded_fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(sorted(field.name for field in fields(kind) if field.name[0] != "_" and field.name not in _ASIDE))
 
 
@@ -418,7 +418,7 @@ class PydanticDialect:
     def results(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
         return {part.tool_call_id: part for one in messages for part in one.parts if type(part) is ToolReturnPart}
 
-    def written(self, messages: Sequence[ModelMessage], elsewhere: Collection[str]) -> Json:
+    def messages_json(self, messages: Sequence[ModelMessage], elsewhere: Collection[str]) -> Json:
         """Return messages as JSON, without times and run ids, and without the contents of the results of the calls in
         `elsewhere`. Instructions are left out too, because only those of the next request are sent."""
         return [as_json(_without(one, elsewhere) if elsewhere else one, _NOT_WRITTEN) for one in messages]
@@ -441,10 +441,10 @@ class PydanticDialect:
     def answer(self, reply: ModelAnswer) -> ModelResponse:
         return reply.response if isinstance(reply.response, ModelResponse) else decoded(reply.text)
 
-    def said(self, answer: ModelResponse) -> list[ModelMessage]:
+    def answer_messages(self, answer: ModelResponse) -> list[ModelMessage]:
         return [answer]
 
-    def asked(self, text: str) -> ModelMessage:
+    def question_message(self, text: str) -> ModelMessage:
         return ModelRequest([UserPromptPart(text)])
 
     def replied(self, text: str) -> ModelMessage:

@@ -23,7 +23,7 @@ from pydantic_ai.toolsets.function import FunctionToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
 from remit.adapters.guests import on_loop_of_turn
-from remit.adapters.pydantic_ai.clients import said
+from remit.adapters.pydantic_ai.clients import error_text
 from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
 from remit.core.values import shown
@@ -55,7 +55,7 @@ def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
 
     async def run(context: RunContext[Any], arguments: dict[str, Any]) -> object:
         with anyio.fail_after(limit):  # around the function only: the time of an approval must not count
-            return told(await _called(tool, context, read(arguments, context)), tool.name)
+            return result_json(await _call_function(tool, context, read(arguments, context)), tool.name)
 
     async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
         return await _through_turn(context, tool.name, arguments, partial(run, context))
@@ -144,13 +144,13 @@ class GovernedToolset(WrapperToolset[Any]):
             # Compare repr too, because in Python 1, 1.0 and True are equal.
             same = changed == arguments and repr(changed) == repr(arguments)
             read = tool_args if same else tool.args_validator.validate_python(changed)
-            return told(await self.wrapped.call_tool(name, read, ctx, tool), name)
+            return result_json(await self.wrapped.call_tool(name, read, ctx, tool), name)
 
         through = _through_turn(ctx, name, arguments, run, inner=self.inner)
         return await (on_loop_of_turn(through) if self.inner else through)
 
 
-def told(value: object, name: str) -> object:
+def result_json(value: object, name: str) -> object:
     """Return a tool's result as JSON, for the record and for the model. Raise `BadInput` if it cannot be recorded."""
     if isinstance(value, ToolReturn):
         if value.content:
@@ -169,7 +169,7 @@ def _tool(given: Callable[..., Any] | AnyTool) -> AnyTool:
     try:
         return Tool(_with_key(given))
     except UserError as error:
-        raise BadInput(f"a tool cannot be made of {shown(given)}: {said(error)}") from None
+        raise BadInput(f"a tool cannot be made of {shown(given)}: {error_text(error)}") from None
 
 
 def _with_key(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -208,7 +208,7 @@ async def _through_turn(
     return "[]" if found == [] else found  # the framework would show an empty list as no text
 
 
-async def _called(tool: AnyTool, context: RunContext[Any], arguments: dict[str, Any]) -> object:
+async def _call_function(tool: AnyTool, context: RunContext[Any], arguments: dict[str, Any]) -> object:
     """Call a tool's own function; in a thread if it would block the event loop."""
     schema = tool.function_schema
     given: list[Any] = [context] if schema.takes_ctx else []

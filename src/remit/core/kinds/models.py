@@ -132,11 +132,11 @@ class CoolingSet(TypedDict):
 
 
 def model_answered(remit: Remit, asked: ModelTry, data: dict[str, Json], now: int) -> Unsealed:
-    return _of_task("model.answered", remit, now, {**_asked(asked), **data})
+    return _of_task("model.answered", remit, now, {**_try_data(asked), **data})
 
 
 def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int, elapsed: int = 0) -> Unsealed:
-    data: dict[str, Json] = {**_asked(asked), "why": failure.kind}
+    data: dict[str, Json] = {**_try_data(asked), "why": failure.kind}
     if failure.status is not None:
         data["status"] = failure.status
     if failure.said:
@@ -147,7 +147,7 @@ def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int,
 
 
 def model_waiting(remit: Remit, asked: ModelTry, number: int, now: int) -> Unsealed:
-    return _of_task("model.waiting", remit, now, {**_asked(asked), "wait": asked.wait, "number": number})
+    return _of_task("model.waiting", remit, now, {**_try_data(asked), "wait": asked.wait, "number": number})
 
 
 def model_told(remit: Remit, results: int, now: int) -> Unsealed:
@@ -179,7 +179,7 @@ def cooling_set(name: str, cooling: Cooling, now: int, by: str = "") -> Unsealed
     return Unsealed("cooling.set", now, data)
 
 
-def _asked(asked: ModelTry) -> dict[str, Json]:
+def _try_data(asked: ModelTry) -> dict[str, Json]:
     data: dict[str, Json] = {"model": asked.model}
     if asked.key:
         data["key"] = asked.key

@@ -110,7 +110,7 @@ REFUSED_TEXT: Final = 300  # characters
 
 def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None = None) -> Unsealed:
     """Return the event of a task that runs at once: delegated, or taken by a process with a free slot."""
-    data = _asked(remit)
+    data = _task_data(remit)
     if begun is not BEGUN:
         _add(data, begun)
     if queued is not None:
@@ -119,7 +119,7 @@ def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None 
 
 
 def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> Unsealed:
-    data = {**_asked(remit), **queued._asdict()}
+    data = {**_task_data(remit), **queued._asdict()}
     _add(data, begun)
     return Unsealed("task.submitted", now, data, remit.root, remit.session, remit.id, remit.holder)
 
@@ -158,19 +158,19 @@ def _seldom(begun: Begun) -> dict[str, Any]:
     return {**data, **(funds or {})}
 
 
-def _asked(remit: Remit) -> dict[str, Json]:
+def _task_data(remit: Remit) -> dict[str, Json]:
     askers: list[Json] = [hop.asker for hop in remit.chain.hops]
     data: dict[str, Json] = {
         "asker": askers[-1] if askers else "",
         "bounds": remit.bounds.data,
         "chain": [*askers, remit.holder],
         "parent": remit.parent,
-        "sees": [*scope.spelled(remit.sees)] if remit.sees else [],
+        "sees": [*scope.scope_texts(remit.sees)] if remit.sees else [],
         "task": remit.task,
         "tools": names_data(remit.tools) if remit.tools else [],
     }
     if remit.writes:
-        data["writes"] = [*scope.spelled(remit.writes)]
+        data["writes"] = [*scope.scope_texts(remit.writes)]
     if remit.trust is not TRUSTED:
         data["trust"] = remit.trust
     if remit.remembers:

@@ -101,7 +101,7 @@ class Call:
                 except BaseException as thrown:  # noqa: BLE001 - any exception is thrown into the agent
                     error = thrown
                 before = cancelling()
-                waits = answer.send(value) if error is None and not self._left else self._told(error)
+                waits = answer.send(value) if error is None and not self._left else self._throw(error)
         except StopIteration as stop:
             return stop.value
         finally:
@@ -123,7 +123,7 @@ class Call:
             self._timer.cancel()
             self._timer = None
 
-    def _told(self, error: BaseException | None) -> Any:
+    def _throw(self, error: BaseException | None) -> Any:
         """Throw an error into the agent, unless it is abandoned."""
         if self._left or error is None:
             self._abandon()

@@ -210,9 +210,9 @@ class Control(Generic[Member]):
         """Whether the attempt was stopped or its time is up."""
         return self.life.has_stopped(self.clock.ticks())
 
-    def lost(self) -> str:
+    def why_stopped(self) -> str:
         """Return why the attempt may not act any more, or "" if it may."""
-        return self.life.lost(self.clock.ticks())
+        return self.life.why_stopped(self.clock.ticks())
 
     # -- waiting ---------------------------------------------------------------------------------------------
 

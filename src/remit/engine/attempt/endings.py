@@ -84,7 +84,7 @@ def failed(remit: Remit, error: BaseException) -> Ending:
     if isinstance(error, Circled):
         sentence = str(error)
     failure = Failed(
-        _kept(sentence, f" ({where})" if where else ""), agent=remit.holder, task=remit.id, retryable=again
+        _error_text(sentence, f" ({where})" if where else ""), agent=remit.holder, task=remit.id, retryable=again
     )
     failure.__cause__ = traces.shortened(error)
     ending = _ending(remit, "task.failed", "failed", failure, kind=type(error).__name__)
@@ -160,7 +160,7 @@ def without_secrets(ending: Ending, redaction: Redaction) -> Ending:
 def dead(ending: Ending, attempts: int) -> Ending:
     """Return the last failure as final, after all attempts failed."""
     sentence = f"{ending.data['error']}; that was attempt {attempts} of {attempts}"
-    return Ending("task.died", {**ending.data, "error": _kept(sentence)}, replace(ending.outcome, state="dead"))
+    return Ending("task.died", {**ending.data, "error": _error_text(sentence)}, replace(ending.outcome, state="dead"))
 
 
 def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *, kind: str = "") -> Ending:
@@ -170,7 +170,7 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
     return Ending(event, data, Outcome(remit.holder, remit.id, state, error=error))
 
 
-def _kept(sentence: str, place: str = "") -> str:
+def _error_text(sentence: str, place: str = "") -> str:
     """Return an error's text, shortened to a page, with its place, and only with characters that a database can
     hold."""
     clean = storable(sentence)

@@ -164,12 +164,12 @@ class Handoffs:
         """Return the end of a task with the artifacts that its result refers to. If its holder does not see one of
         them, the task fails."""
         try:
-            carried = await self._carried(live, ending.outcome.value)
+            carried = await self._artifact_data(live, ending.outcome.value)
         except Refused as no:
             return endings.failed(live.remit, no)
         return ending._replace(data={**ending.data, **carried}) if carried else ending
 
-    async def _carried(self, live: LiveTask, value: Json) -> dict[str, Json]:
+    async def _artifact_data(self, live: LiveTask, value: Json) -> dict[str, Json]:
         """Return the artifacts that a value refers to, for the data of its event."""
         from remit.core.artifact import references  # noqa: PLC0415 - imported for the first value that may have one
 
@@ -264,7 +264,7 @@ class Handoffs:
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         if "artifacts" in command.update or "context" in command.update:
-            data |= await self._carried(live, cast("Json", {**command.update}))
+            data |= await self._artifact_data(live, cast("Json", {**command.update}))
         if along is not NOTHING_ALONG:
             data["passed"] = along.data
         whom: str | list[str] = proposal.wish.to
@@ -350,7 +350,7 @@ def _along(live: LiveTask, command: Command) -> Passing:
     """Return the rights and bounds that a command passes on: only rights that its sender has."""
     if not command.passes and command.within is TOP:
         return NOTHING_ALONG
-    rights = live.rights.given(command, live.remit.session) if command.passes else NO_RIGHTS
+    rights = live.rights.passed_on(command, live.remit.session) if command.passes else NO_RIGHTS
     return Passing(rights, command.within.on_board(live.remit.session))
 
 

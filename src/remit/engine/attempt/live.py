@@ -144,7 +144,7 @@ class Conversation:
         if self.lost is not None:
             raise self.lost
 
-    def wanted(self, task: str) -> str:
+    def normal_task(self, task: str) -> str:
         """Return the text of its task in the form that equal requests share. Cached."""
         if self._wanted is None or self._wanted[0] != task:
             self._wanted = (task, same(task))
@@ -300,7 +300,7 @@ class LiveTask:
         """Raise `Refused` for a turn that has ended, was stopped, or whose time is up."""
         if self.over:
             raise Refused(_ended(self.remit.holder), rule="over")
-        if why := self.life.lost(self.control.clock.ticks()):
+        if why := self.life.why_stopped(self.control.clock.ticks()):
             sentence = f"the turn of '{self.remit.holder}' has ended: {why}; this call was ignored"
             # It keeps calling and never yields, so nothing else could stop it.
             if self.life.tell() > _OFTEN and self.control.calls:
@@ -548,7 +548,7 @@ class LiveTasks:
         """Return the latest progress of each task that has reported some. Other threads call this too."""
         return {live.remit.id: live.progress for live in tuple(self._live.values()) if live.progress is not None}
 
-    def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
+    def with_lost_claims(self, held: Mapping[str, int]) -> list[LiveTask]:
         """Return the queued tasks that run here although their claim is lost. `held` has the fences of the valid
         claims."""
         queued = (live for live in self._live.values() if live.attempt.queued)
@@ -594,7 +594,7 @@ class Before(NamedTuple):
 
 def before(live: LiveTask) -> Before:
     """Return the present state of the turn."""
-    return Before(frozenset(live.receipt.saw), _written(live))
+    return Before(frozenset(live.receipt.saw), _versions_written(live))
 
 
 def marks(live: LiveTask, then: Before) -> dict[str, Json]:
@@ -604,7 +604,7 @@ def marks(live: LiveTask, then: Before) -> dict[str, Json]:
         found["took"] = live.took
     if saw := [[*part] for at, part in live.receipt.saw.items() if at not in then.saw]:
         found["saw"] = cast("Json", saw)
-    if wrote := sorted(_written(live) - then.wrote):
+    if wrote := sorted(_versions_written(live) - then.wrote):
         found["wrote"] = cast("Json", [[*one] for one in wrote])
     return found
 
@@ -623,7 +623,7 @@ def _ended(holder: str) -> str:
     return f"the turn of '{holder}' has ended; this call was ignored. Await all work before you return"
 
 
-def _written(live: LiveTask) -> frozenset[tuple[str, str, int]]:
+def _versions_written(live: LiveTask) -> frozenset[tuple[str, str, int]]:
     return frozenset((*where, version) for where, version in live.wrote.items()) if live.wrote else _NOTHING
 
 
@@ -672,7 +672,7 @@ class StopListener:
     async def look(self) -> None:
         """Stop the tasks that are to be cancelled."""
         try:
-            wanted = await self._store.read(self._wanted)
+            wanted = await self._store.read(self._tasks_to_stop)
         except NewerStore:  # reported by the worker, or by the work itself
             return
         except StoreError as error:  # the store notifies again
@@ -681,7 +681,7 @@ class StopListener:
         for live, why in wanted:
             live.control.stop(why)
 
-    def _wanted(self, view: View) -> list[tuple[LiveTask, str]]:
+    def _tasks_to_stop(self, view: View) -> list[tuple[LiveTask, str]]:
         alive = (self._alive.get(task) for task in view.cancelling(self._worker))
         return [(live, _why(view, live)) for live in alive if live is not None and live.life.stop != "cancelled"]
 

@@ -46,7 +46,7 @@ class Attempt(NamedTuple):
 FIRST: Final = Attempt()
 
 
-def begun(queued: Queued, lineage: Lineage | None) -> Attempt:
+def started_attempt(queued: Queued, lineage: Lineage | None) -> Attempt:
     """Return the attempt of a queued task that starts at once."""
     origin, failures = lineage if lineage is not None else ("", 0)
     how, timeout, attempts = queued.asked_how, queued.timeout, queued.attempts
@@ -84,7 +84,7 @@ class KeptEffects:
         """Make these effects available again: their turn starts again in this run."""
         self._left |= {event.op: event for event in events if event.op is not None and event.text}
 
-    def left(self, prefixes: Iterable[str]) -> EffectDone | None:
+    def first_left(self, prefixes: Iterable[str]) -> EffectDone | None:
         """Return the first effect not taken yet whose id has one of these prefixes, or None."""
         begins = tuple(prefixes)
         event = next((event for op, event in self._left.items() if op.startswith(begins)), None)
@@ -309,20 +309,20 @@ class Operations:
         """Name the operations of the current code after the tool call that it is part of. In a rerun, recorded calls
         are skipped, so the operations of the others must not be counted from the start of the turn."""
         self.has_tools = True
-        place, position = self._named(tool), digest(self.position_of(tool))
+        place, position = self._tool_name(tool), digest(self.position_of(tool))
         token = _INSIDE.set((self, f"{self._restart}/tool/{place}", f"{self._restart}/tool/{position}"))
         try:
             yield
         finally:
             _INSIDE.reset(token)
 
-    def _named(self, tool: str) -> str:
+    def _tool_name(self, tool: str) -> str:
         """Return the name of a tool call in the ids of what it does: without the origin, which a fork replaces."""
         return digest(tool.removeprefix(f"{self._origin}/"))
 
     def inside_of(self, tool: str) -> str:
         """Return the place of conversations inside a tool call."""
-        return f"{self._turn}{self._restart}/tool/{self._named(tool)}"
+        return f"{self._turn}{self._restart}/tool/{self._tool_name(tool)}"
 
     def position_of(self, op: str) -> str:
         """Return the position of an operation in its task, without any random part: neither the task's id, nor the try,
@@ -349,7 +349,7 @@ class Operations:
 
     def effects_inside(self, tool: str) -> str:
         """Return the prefix of the ids of all effects inside a tool call."""
-        return f"{self.effects}{self._turn}{self._restart}/tool/{self._named(tool)}/"
+        return f"{self.effects}{self._turn}{self._restart}/tool/{self._tool_name(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
         """Return the id of the next payment of this kind; like an effect, the same in every try."""

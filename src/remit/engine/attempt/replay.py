@@ -20,7 +20,7 @@ from remit.core.kinds.sharing import EntrySet
 from remit.core.kinds.tasks import FirstData, Handed, Lineage
 from remit.core.kinds.workspace import EffectDone, effect_done, work_left
 from remit.core.lifecycle import Outcome, Record
-from remit.core.money import Unit, spelled
+from remit.core.money import Unit, amount_text
 from remit.core.plan import Lead, lead_restored
 from remit.core.records import NamedTuple
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored, task_of
@@ -150,14 +150,14 @@ def replay_handoffs(start: Resumed, events: Iterable[Event]) -> Resumed:
     past: dict[str, Written] = {}
     for event in events:
         if event.kind == "task.handed":
-            resumed = _handed(resumed, read(event, Handed))
+            resumed = _after_handoff(resumed, read(event, Handed))
         elif event.kind == "entry.set":
             data = read(event, EntrySet)
             past.setdefault(event.agent, {})[data["namespace"], data["key"]] = data["version"]
     return resumed._replace(past=past) if past else resumed
 
 
-def _handed(before: Resumed, data: Handed) -> Resumed:
+def _after_handoff(before: Resumed, data: Handed) -> Resumed:
     holder, to = before.remit.holder, data["to"]
     update, content = data["update"], data["content"]
     handoff, said = before.handoff, data.get("trust", TRUSTED)
@@ -202,7 +202,7 @@ def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
     return tuple(outcome for outcome in results if outcome is not None)
 
 
-def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
+def find_answer(view: View, op: str) -> tuple[str, tuple[Json] | None]:
     """Look up the answer to a delegation, a task or a refusal, and skip tasks that ended unheard. Return the operation
     to use, and its answer, or None if it was not requested yet."""
     first, again = op, 0
@@ -217,7 +217,7 @@ def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
 
 def _result(view: View, part: Send, ids: list[str]) -> Outcome | None:
     for op in ids:
-        if (done := asked(view, op)[1]) is not None:
+        if (done := find_answer(view, op)[1]) is not None:
             return _outcome(view, part, done[0])
     return None
 
@@ -308,17 +308,17 @@ class Effects(NamedTuple):
         try:
             # Check before the effect: a process whose task was taken over must not act.
             await self.ground.store.read(live.must_hold)
-            if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
+            if live.attempt.is_rerun and (kept := await self._recorded_effect(live, op, name)) is not None:
                 return await self._result_of(kept, op)
             effect = Effect(op, name, told, do, args)
             if paid is None:
-                return await self._done(live, effect)
+                return await self._run_effect(live, effect)
             async with paid:
-                return await self._done(live, effect, paid)
+                return await self._run_effect(live, effect, paid)
         finally:
             live.doing.discard(same)
 
-    async def _done(self, live: LiveTask, effect: Effect, call: Paid | None = None) -> Json:
+    async def _run_effect(self, live: LiveTask, effect: Effect, call: Paid | None = None) -> Json:
         op, name, told, do, args = effect
         given: dict[str, Any] = {PAID: call} if call is not None and _takes(do, args, PAID) else {}
         if _takes(do, args, KEY):
@@ -341,7 +341,7 @@ class Effects(NamedTuple):
         what = f"effect '{event.data['key']}' of task {live.remit.id}"
         return (await shielded(self.insisting.insist(live.life, what, lambda: store.tx(op, decide)))).answer
 
-    async def _kept(self, live: LiveTask, op: str, name: str) -> EffectDone | None:
+    async def _recorded_effect(self, live: LiveTask, op: str, name: str) -> EffectDone | None:
         """Return the record of an earlier attempt and label the turn with it; None if the effect must run now. Raise
         `Conflict` if a recorded effect of the same name may be this one with other arguments."""
         kept = await kept_effects(self.ground, live)
@@ -349,7 +349,7 @@ class Effects(NamedTuple):
             marks.apply(live, done.get("marks", {}))
             return done
         same_name = op.rsplit("/", 2)[0] + "/"
-        while (other := kept.left((same_name,))) is not None:
+        while (other := kept.first_left((same_name,))) is not None:
             if not await self._someone_comes(live, kept):
                 raise _changed(name, other)
             await self.ground.store.read(live.must_hold)  # the task may have been taken over meanwhile
@@ -394,7 +394,7 @@ async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
 async def unaccounted(ground: Ground, live: LiveTask) -> Conflict | None:
     """Return a `Conflict` for an effect that an earlier attempt recorded and this one never requested, or None."""
     kept = await kept_effects(ground, live)
-    other = kept.left(live.operations.came_through)
+    other = kept.first_left(live.operations.came_through)
     return None if other is None else _conflict_with(other)
 
 
@@ -476,11 +476,11 @@ def _left_over(view: View, live: LiveTask) -> list[str]:
     operations = live.operations
     events = [event for prefix in operations.of_turn for event in view.done_under(prefix)]
     fresh = (one for one in events if not (operations.was_asked(one.op or "") or operations.was_given(one.task)))
-    return [said for event in fresh if (said := _said(view, event))]
+    return [said for event in fresh if (said := _work_text(view, event))]
 
 
 def amounts(data: CreditsSpent) -> str:
-    return " and ".join(spelled(cast("Unit", unit), cost) for unit, cost in data["costs"].items())
+    return " and ".join(amount_text(cast("Unit", unit), cost) for unit, cost in data["costs"].items())
 
 
 async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> None:
@@ -507,7 +507,7 @@ async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> 
         raise error
 
 
-def _said(view: View, event: Event) -> str:
+def _work_text(view: View, event: Event) -> str:
     """Return a description of finished work; "" if it was not part of the task or did not complete."""
     if event.kind == "credits.spent":
         data = read(event, CreditsSpent)

@@ -142,7 +142,7 @@ def carried_by(view: View, live: LiveTask | None, found: list[Artifact], now: in
         rows = view.artifact_rows(one.digest) if live is None else rows_seen(view, live, one.digest, now)
         if not rows:
             raise unseen(live, one.digest) if live is not None else _none(one.digest)
-        carried.append(_carried(one, rows))
+        carried.append(_artifact_data(one, rows))
     return carried
 
 
@@ -153,10 +153,10 @@ def carried_by_card(view: View, card: str, sees: SeesEntry, found: list[Artifact
         given = [row for row in rows if _is_in_entry(view, sees, row, now)]
         if not given:
             raise _not_visible(card, one.digest)
-        yield _carried(one, given)
+        yield _artifact_data(one, given)
 
 
-def _carried(one: Artifact, rows: list[ArtifactRow]) -> ArtifactData:
+def _artifact_data(one: Artifact, rows: list[ArtifactRow]) -> ArtifactData:
     return cast("ArtifactData", {**one.data(), "size": rows[0].size, "trust": least(row.trust for row in rows)})
 
 

@@ -47,7 +47,7 @@ class HandlesLostTalks(Protocol):
         """Find the conversation of a rerun turn. Return an error if the agent cannot continue it."""
         ...
 
-    async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
+    async def lost_talk_error(self, live: LiveTask, *, ended: bool) -> Failed | None:
         """Return the error of a conversation that this run could not continue or, if its turn has `ended` without an
         error, has left unfinished."""
         ...
@@ -156,7 +156,7 @@ class Conductor:
         # Judge by the clock, not by the cancel scope: code that blocks the loop may return after its time without being
         # cancelled.
         now = control.clock.ticks()
-        if ending is not None and not life.lost(now):
+        if ending is not None and not life.why_stopped(now):
             return ending
         if life.has_stopped(now) or ending is None:
             return self._stopped(live, ending)
@@ -200,7 +200,7 @@ class Conductor:
                     return await self._accounted(live, answer)
                 live = back
                 continue
-            if why := live.control.lost():
+            if why := live.control.why_stopped():
                 return endings.stopped(live.remit, why)
             followed = await self._handoffs.follow(live, answer)
             if isinstance(followed, Ending):
@@ -243,7 +243,7 @@ class Conductor:
         if lost is None:
             answer = await self.turn(live)
             ended = not isinstance(answer, Ending) or answer.kind == "task.completed"
-            lost = await talks.lost(live, ended=ended)
+            lost = await talks.lost_talk_error(live, ended=ended)
             if lost is None:
                 return answer
         return await self.turn(live) if await talks.restart(live) else endings.failed(live.remit, lost)

@@ -86,7 +86,7 @@ class Costs(NamedTuple):
             return read + most if unit == "tokens" else self._worst(attempt, read, most)
 
         async def fits(most: int) -> int:
-            left = await ground.store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
+            left = await ground.store.read(lambda view: [self._amount_left(view, live, bill, unit) for unit in units])
             return _fitting(worst, zip(units, left, strict=True), most, max(LEAST_OUTPUT, call.least))
 
         most = await fits(call.most)
@@ -213,7 +213,7 @@ class Costs(NamedTuple):
             return ""
         return LAST_WORD
 
-    def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
+    def _amount_left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
         """Return the amount that leases and limits leave for a request, or None if nothing limits it. Amounts in open
         holds count as available."""
         holding, remit = self.paying.holding, live.remit
@@ -270,10 +270,10 @@ class Models(NamedTuple):
         at = call.at
         op = live.operations.model(call.digest) if at is None else live.operations.position(at.talk)
         with live.verb():
-            reply = await self._kept(live, op) if at is None and live.attempt.is_rerun else None
+            reply = await self._recorded_answer(live, op) if at is None and live.attempt.is_rerun else None
             if reply is None:
                 _must_go_on(live)
-                reply = await self._asked(live, call, op)
+                reply = await self._first_answer(live, call, op)
         if at is not None:
             live.operations.answered(at.talk)
         live.conversation.requests += 1
@@ -283,14 +283,14 @@ class Models(NamedTuple):
 
     async def recalled(self, live: LiveTask, talk: str, kept: dict[str, Any]) -> KeptAnswer:
         """Return the record at the next position of a conversation, and advance past it."""
-        answer = self.kept(live, kept)
+        answer = self.kept_answer(live, kept)
         live.operations.answered(talk)
         live.conversation.requests += 1
         if strange := kept.get("strange"):
             await self.circles.unknown(live, strange)
         return answer
 
-    def kept(self, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
+    def kept_answer(self, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
         """Return the request text and the answer of a record."""
         return KeptAnswer(kept.get("told", ""), _answer(live, kept))
 
@@ -306,13 +306,13 @@ class Models(NamedTuple):
         kept = await self.ground.store.read(look)
         return None if kept is None else cast("dict[str, Any]", kept[0])
 
-    async def _kept(self, live: LiveTask, op: str) -> ModelAnswer | None:
+    async def _recorded_answer(self, live: LiveTask, op: str) -> ModelAnswer | None:
         kept = await self.ground.store.read(lambda view: view.done(op))
         return None if kept is None else _answer(live, cast("dict[str, Any]", kept[0]))
 
-    async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
+    async def _first_answer(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
         """Ask one model after the other until one answers. Raise `NoAnswer` with the failure of each if none does."""
-        known = await self._known(live, call)
+        known = await self._look_up(live, call)
         choices = [_with_own_key(choice, known.own) for choice in call.choices] if known.own else call.choices
         start = self._situation(known, None)
         search = recovery(choices, start, until=self._until(live), trim=live.conversation.trim)
@@ -327,7 +327,7 @@ class Models(NamedTuple):
                 reply = await self._tried(live, call, op, attempt, known)
                 if not isinstance(reply, ModelFailure):
                     return reply
-                known = await self._known(live, call)
+                known = await self._look_up(live, call)
                 attempt = search.send(self._situation(known, reply))
         except StopIteration as over:
             raise _no_answer(live, cast("GaveUp", over.value)) from None
@@ -345,7 +345,7 @@ class Models(NamedTuple):
             self.used[key] = request.began
         try:
             if LISTENER.get() is not None or self.ground.ears.awake:
-                reply = await _heard(call, attempt, request.most, self._speech(live, request.began))
+                reply = await _send_request(call, attempt, request.most, self._speech(live, request.began))
             else:
                 reply = await call.send(attempt, request.most, None)
         except Exception as error:
@@ -426,7 +426,7 @@ class Models(NamedTuple):
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
             now = self.ground.clock.now()
-            told = _told(reply, cost, now - request.began)
+            told = _answer_data(reply, cost, now - request.began)
             if not live.conversation.requests:
                 # With the first answer, so that people see the receipt while the turn runs, not only at its end.
                 told["receipt"] = live.receipt.data()
@@ -438,7 +438,7 @@ class Models(NamedTuple):
             return Decision(kept, events)
 
         what = f"an answer to task {live.remit.id}"
-        found = await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
+        found = await self._write_reliably(live, request, what, lambda: self.ground.store.tx(op, decide))
         return reply if found["text"] == reply.text else reply._replace(text=found["text"], response=None)
 
     async def _record_failure(
@@ -463,9 +463,9 @@ class Models(NamedTuple):
 
         if failure is not None or request.hold:
             what = f"a request of task {live.remit.id}"
-            await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
+            await self._write_reliably(live, request, what, lambda: self.ground.store.tx(op, decide))
 
-    async def _written(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> Any:
+    async def _write_reliably(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> Any:
         try:
             return (await shielded(self.insisting.insist(live.life, what, write))).answer
         finally:
@@ -473,7 +473,7 @@ class Models(NamedTuple):
 
     # -- facts from the store -----------------------------------------------------------------------------------
 
-    async def _known(self, live: LiveTask, call: ModelCall) -> _Known:
+    async def _look_up(self, live: LiveTask, call: ModelCall) -> _Known:
         providers, at = {choice.provider for choice in call.choices if choice.provider}, call.at
 
         def look(view: View) -> _Known:
@@ -520,7 +520,7 @@ def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
     return choice._replace(keys=choice.keys + key, marks=choice.marks + mark)
 
 
-async def _heard(call: ModelCall, attempt: ModelTry, most: int, speech: Speech | None) -> ModelAnswer:
+async def _send_request(call: ModelCall, attempt: ModelTry, most: int, speech: Speech | None) -> ModelAnswer:
     """Send a request. If there is a listener, stream the answer to it."""
     if speech is None:
         return await call.send(attempt, most, None)
@@ -589,7 +589,7 @@ def _position_data(at: Position | None) -> dict[str, Json]:
     return data
 
 
-def _told(reply: ModelAnswer, cost: int | None, elapsed: int) -> dict[str, Json]:
+def _answer_data(reply: ModelAnswer, cost: int | None, elapsed: int) -> dict[str, Json]:
     data: dict[str, Json] = {"named": reply.model, "calls": [*reply.calls], "elapsed": elapsed}
     if (usage := reply.usage) is not None:
         counts: dict[str, Json] = {"input": usage.input, "output": usage.output}

@@ -61,7 +61,7 @@ class Circles(NamedTuple):
     def around(self, live: LiveTask, call: ToolCall, given: str) -> Circle:
         return Circle(self, live, call, given)
 
-    def seen(self, run: str) -> SeenOutcomes:
+    def outcomes_of(self, run: str) -> SeenOutcomes:
         found = self.runs.get(run)
         if found is None:
             found = self.runs[run] = SeenOutcomes()
@@ -162,7 +162,7 @@ class Circle:
         is_poll = circles.rules.is_poll(call.name) or call.name in live.agent.rules.polls
         self.is_poll = is_poll and self._what not in live.conversation.ended
         self.rule = ""  # the rule that refused it
-        self._wanted = _wanted(live, call) if is_ask else None
+        self._wanted = _ask_of(live, call) if is_ask else None
         self._passed = False  # whether it ran an agent, or passed the work on to one
         self._came: bool | None = None  # whether its subtask had a new result
         self._fresh: bool | None = None  # whether its result was new; None if that does not count
@@ -193,7 +193,7 @@ class Circle:
     def judge(self, op: str, value: Json, outcome: ToolOutcome, rule: str) -> None:
         """Check whether the result is new, as far as this process has seen, before it is recorded."""
         self.rule = rule
-        seen, remit = self._circles.seen(self._live.remit.root), self._live.remit
+        seen, remit = self._circles.outcomes_of(self._live.remit.root), self._live.remit
         if self._call.name == _STATUS:
             self._look_at_state(value, outcome)
         if outcome == "refused" or self.is_poll:
@@ -214,7 +214,7 @@ class Circle:
         if brought is not None:
             value = brought.value
         elif call.name in _WRITES:
-            value = _written(value)
+            value = _without_version(value)
         place = self._live.operations.inside_of(op) if talk.inside else ""
         if place not in talk.inside:
             fresh = seen.is_new(self._what, encode(value))
@@ -284,7 +284,7 @@ class Circle:
 
     def _seen_before(self, value: Json, fresh: bool, *, passed: bool) -> None:
         """Record what an earlier attempt saw."""
-        seen, brought = self._circles.seen(self._live.remit.root), _brought(self._call, value)
+        seen, brought = self._circles.outcomes_of(self._live.remit.root), _brought(self._call, value)
         if passed:
             self._passes()
         if brought is not None and brought.hands_on:
@@ -293,7 +293,7 @@ class Circle:
         if brought is not None:
             value = brought.value
         elif self._call.name in _WRITES:
-            value = _written(value)
+            value = _without_version(value)
         if not passed:
             seen.is_new(self._what, encode(value))
         self._tell_asker(seen, new=fresh)
@@ -327,7 +327,7 @@ class Circle:
         rounds, number = self._live.conversation.rounds, self._live.conversation.round
         more = last_time(self._circles.rules, wanted, self._rows.get(wanted.key, NEVER))
         if not wanted.later:
-            self._tell_asker(self._circles.seen(self._live.remit.root), new=bool(self._fresh))
+            self._tell_asker(self._circles.outcomes_of(self._live.remit.root), new=bool(self._fresh))
         if not self._fresh:
             stale = rounds.in_vain(number)
             return more or self._warning(stale)
@@ -338,7 +338,7 @@ class Circle:
     async def _refused(self, value: Json) -> None:
         rules, talk = self._circles.rules, self._live.conversation
         hop = self._wanted is not None or self._call.name == _HANDS_OVER
-        whom = (await self._resolved(_wanted(self._live, self._call))).agent if hop else self._call.name
+        whom = (await self._resolved(_ask_of(self._live, self._call))).agent if hop else self._call.name
         stale = talk.rounds.in_vain(talk.round)
         times = talk.rounds.refused(self.rule, whom, talk.round)
         if rules.refusals is not None and times and times >= rules.refusals - self._beside(whom, rules.refusals):
@@ -354,13 +354,13 @@ class Circle:
         key, live = refusal_key(self.rule, whom), self._live
         if live.attempt.asked_how == "delegate" or refusals < MORE:
             return 0
-        beside = self._circles.seen(live.remit.root).refused_beside(live.remit.holder, key)
+        beside = self._circles.outcomes_of(live.remit.root).refused_beside(live.remit.holder, key)
         return 1 if beside >= refusals * MORE else 0
 
     def _gained(self) -> None:
         self._live.conversation.rounds.gained(self._live.conversation.round)
         if self._live.attempt.asked_how != "delegate":
-            self._circles.seen(self._live.remit.root).gained(self._live.remit.holder)
+            self._circles.outcomes_of(self._live.remit.root).gained(self._live.remit.holder)
 
     def _warning(self, stale: int) -> str:
         rules = self._circles.rules
@@ -373,7 +373,7 @@ class Circle:
         if (inside := live.conversation.inside) and (where := live.operations.where) in inside:
             inside[where] = bool(inside[where]) or new
         if remit.parent:
-            seen.note_progress(remit.parent, self._live.conversation.wanted(remit.task), new=new)
+            seen.note_progress(remit.parent, self._live.conversation.normal_task(remit.task), new=new)
 
 
 async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
@@ -388,7 +388,7 @@ async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
     raise refused
 
 
-def _written(value: Json) -> Json:
+def _without_version(value: Json) -> Json:
     """Return the result of a verb that writes, without the version, which differs each time."""
     return None if isinstance(value, dict) and value.keys() == {"version"} else value
 
@@ -397,7 +397,7 @@ def _brought(call: ToolCall, value: Json) -> Brought | None:
     return None if call.brought is None else call.brought(value)
 
 
-def _wanted(live: LiveTask, call: ToolCall) -> ModelAsk:
+def _ask_of(live: LiveTask, call: ToolCall) -> ModelAsk:
     if call.asks is not None:
         agent, text = call.asks
         return ModelAsk(live.remit.holder, canonical(agent), same(text))

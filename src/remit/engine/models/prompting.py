@@ -136,7 +136,7 @@ class Prompting(NamedTuple):
         notes = [Note(one.sender, one.text, one.trust) for one in await self.inbox.take(live, fresh=fresh)]
         remit = live.remit
         task = Assigned(remit.task, remit.trust, remit.asker != "", live.composed, remit.data)
-        return brief(task, passed, _handed(live), notes, around, before=await self._before(live))
+        return brief(task, passed, _handed_on(live), notes, around, before=await self._before(live))
 
     async def _before(self, live: LiveTask) -> str:
         """Return the session's earlier conversation, or "" if the agent's adapter passes it to the model as
@@ -182,9 +182,9 @@ class Prompting(NamedTuple):
         reads, writes = _namespaces(live) if offered("recall") or offered("remember") else ((), ())
         team, more = self._team(live, room, offered)
         return Around(
-            memory=_told(remembered),
+            memory=_passed_entries(remembered),
             more_memory=len(remembered) < len(found.get(memory, ())),
-            board=_told(noted),
+            board=_passed_entries(noted),
             more_board=len(noted) < len(found.get(board, ())),
             reads=reads if offered("recall") else (),
             writes=writes if offered("remember") else (),
@@ -221,7 +221,7 @@ def _fitting(found: dict[Scope, list[Entry]], wanted: Scope) -> list[Entry]:
     return fits
 
 
-def _told(entries: Sequence[Entry]) -> tuple[Passed, ...]:
+def _passed_entries(entries: Sequence[Entry]) -> tuple[Passed, ...]:
     return tuple(Passed(one.key, one.agent, cut(one.text, _LONG), one.trust) for one in entries)
 
 
@@ -233,17 +233,17 @@ def _namespaces(live: LiveTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
     writes = scope.both(
         remit.bounds.writes, scope.either(card.writes, scope.NOTHING if remit.writes is ANY else remit.writes)
     )
-    return _named(reads), _named(writes)
+    return _scope_names(reads), _scope_names(writes)
 
 
-def _named(sees: scope.Sees) -> tuple[str, ...]:
+def _scope_names(sees: scope.Sees) -> tuple[str, ...]:
     if sees is ANY:
         return ()
     named = sorted({one.written for one in sees if not one.namespace.startswith(scope.BOARD_PREFIX)})
     return tuple(named[:_NAMED])
 
 
-def _handed(live: LiveTask) -> HandedOn | None:
+def _handed_on(live: LiveTask) -> HandedOn | None:
     handoff = live.handoff
     sent = handoff.sent_back
     if not handoff.sender and not handoff.results and not handoff.refused and sent is None:
@@ -256,11 +256,11 @@ def _handed(live: LiveTask) -> HandedOn | None:
     )
     back = ReviewNote(_text(sent.result), sent.why, sent.by) if sent is not None else None
     return HandedOn(
-        handoff.sender, handoff.state.text, live.took, results, handoff.refused, handoff.failed, _used(live), back
+        handoff.sender, handoff.state.text, live.took, results, handoff.refused, handoff.failed, _usage_text(live), back
     )
 
 
-def _used(live: LiveTask) -> str:
+def _usage_text(live: LiveTask) -> str:
     """Return the usage of earlier holders: 1,200 tokens, 3.5 s, $0.02."""
     state = live.handoff.state
     parts = [f"{state.tokens:,} tokens"] if state.tokens else []

@@ -35,8 +35,8 @@ class Remembering(NamedTuple):
         """Return the earlier runs that the turn is given, the oldest first; empty if it remembers nothing. They are on
         the turn's receipt, and make it untrusted if they are."""
         if live.earlier is None:
-            level = wanted(live)
-            live.earlier = await self._found(live, level) if level else ()
+            level = remembering_level(live)
+            live.earlier = await self._chosen_runs(live, level) if level else ()
             for run in live.earlier:
                 live.take(run.trust)
             live.receipt.beside(
@@ -44,7 +44,7 @@ class Remembering(NamedTuple):
             )
         return live.earlier
 
-    async def _found(self, live: LiveTask, level: Remembers) -> tuple[EarlierRun, ...]:
+    async def _chosen_runs(self, live: LiveTask, level: Remembers) -> tuple[EarlierRun, ...]:
         """Return the runs that an earlier attempt was given, or choose some and record the choice."""
         op = live.operations.past
 
@@ -67,7 +67,7 @@ class Remembering(NamedTuple):
         return tuple(found)
 
 
-def wanted(live: LiveTask) -> Remembers:
+def remembering_level(live: LiveTask) -> Remembers:
     """Return how much a turn remembers: the run's setting, or else its agent's. Only the first task of a run
     remembers."""
     if live.remit.parent or live.lead is not None or live.phase:

@@ -71,7 +71,7 @@ class KeptTalks(NamedTuple):
             live.conversation.inside.setdefault(live.operations.where, None)
         return talk
 
-    async def kept(self, live: LiveTask) -> list[KeptAnswer]:
+    async def kept_answers(self, live: LiveTask) -> list[KeptAnswer]:
         """Return the requests and the answers of earlier attempts of this turn, the oldest first."""
         prefix = live.operations.of_conversations("models")
 
@@ -81,7 +81,9 @@ class KeptTalks(NamedTuple):
             return [one[0] for one in found if one is not None]
 
         kept = await self.models.ground.store.read(look) if live.attempt.is_rerun else []
-        return [_kept(self.models, live, one) for one in kept if isinstance(one, dict) and one.keys() & _OF_MODEL]
+        return [
+            _kept_answer(self.models, live, one) for one in kept if isinstance(one, dict) and one.keys() & _OF_MODEL
+        ]
 
     def talks(self, live: LiveTask) -> list[KeptTalk]:
         """Return the conversations of the current turn, or of the running tool call; the latest first."""
@@ -158,11 +160,15 @@ class KeptTalk:
         if record is None:
             return None
         if (written_by := record.get("framework", "")) != framework:
-            raise self.lost(f"its record is one of {written_by or 'no framework'}, and the agent is {framework} now")
+            raise self.lost_error(
+                f"its record is one of {written_by or 'no framework'}, and the agent is {framework} now"
+            )
         try:
             kept = await self._services.models.recalled(live, self.name, record)
         except (LookupError, TypeError, ValueError) as error:
-            raise self.lost(f"the record of what its model answered cannot be read ({type(error).__name__})") from error
+            raise self.lost_error(
+                f"the record of what its model answered cannot be read ({type(error).__name__})"
+            ) from error
         self._before = ""
         self._round, self._called = live.conversation.round, kept.answer.calls
         return kept
@@ -173,7 +179,7 @@ class KeptTalk:
         place, _, number = self._next.rpartition("/")
         following = f"{place}/{int(number or 0) + 1}"
         if self._all_recalled and await self._services.models.ground.store.read(lambda view: view.done(following)):
-            self.lost(ENDED_EARLY)
+            self.lost_error(ENDED_EARLY)
 
     async def news(self) -> str:
         """Take the messages that have arrived at this position, as text; "" if there are none. The first prompt has the
@@ -253,18 +259,18 @@ class KeptTalk:
         live = self._live
         return (live.operations.where, call) in live.conversation.used
 
-    def lost(self, why: str) -> Failed:
+    def lost_error(self, why: str) -> Failed:
         """Return the error to raise when the record cannot be continued; nothing restarts silently."""
-        return lost(self._live, why)
+        return mark_lost(self._live, why)
 
 
-def _kept(models: Models, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
+def _kept_answer(models: Models, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
     """Return a recorded request with its answer. If there was no answer, return the tool results that the request was
     to send, with an empty answer."""
-    return models.kept(live, kept) if "text" in kept else KeptAnswer(kept["told"], ModelAnswer("", "", None))
+    return models.kept_answer(live, kept) if "text" in kept else KeptAnswer(kept["told"], ModelAnswer("", "", None))
 
 
-def lost(live: LiveTask, why: str) -> Failed:
+def mark_lost(live: LiveTask, why: str) -> Failed:
     """Mark the conversation of a turn as lost, and return the error that says so."""
     remit, conversation = live.remit, live.conversation
     conversation.why_lost = why
@@ -324,9 +330,9 @@ class LostTalks(NamedTuple):
         if record is None:
             return None
         framework = record.get("framework", "")
-        return lost(live, f"its record is one of {framework}, and the agent asks no model that way now")
+        return mark_lost(live, f"its record is one of {framework}, and the agent asks no model that way now")
 
-    async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
+    async def lost_talk_error(self, live: LiveTask, *, ended: bool) -> Failed | None:
         """Return the error of a turn that could not continue its recorded conversation, or None. If the turn has
         `ended` without an error, also check that it has used every recorded answer."""
         found = live.talks
@@ -338,7 +344,7 @@ class LostTalks(NamedTuple):
         if live.conversation.lost is None and await self.ground.store.read(
             lambda view: _left_over(view, operations, operations.generation)
         ):
-            return lost(live, ENDED_EARLY)
+            return mark_lost(live, ENDED_EARLY)
         return live.conversation.lost
 
     async def restart(self, live: LiveTask) -> bool:
@@ -356,7 +362,7 @@ class LostTalks(NamedTuple):
             data = _data(operations.turn, why, _earlier(view, operations, generation))
             return Decision(True, (talk_restarted(live.remit, data, self.ground.clock.now()),))
 
-        if live.control.lost():
+        if live.control.why_stopped():
             return False
         try:
             if not (await self.ground.store.tx(f"{operations.generations}{generation}", decide)).answer:
@@ -435,7 +441,9 @@ def _earlier(view: View, operations: Operations, generation: int) -> Earlier:
         if op.endswith(_NEWS):
             rows = cast("list[list[Any]]", (view.done(op) or ([],))[0])
             notes += [Note(sender, text, trust) for _id, sender, text, _at, _about, trust in rows]
-    used, marked = _used(view, _before(view, operations, "tools", generation), operations.of_conversations("tools"))
+    used, marked = _tool_calls_before(
+        view, _before(view, operations, "tools", generation), operations.of_conversations("tools")
+    )
     return Earlier(len(answers), used, notes, marked)
 
 
@@ -446,7 +454,9 @@ def _before(view: View, operations: Operations, what: str, generation: int) -> l
     return [(event.op, event) for event in events if event.op is not None and not event.op.startswith(own)]
 
 
-def _used(view: View, events: list[tuple[str, Event]], prefix: str) -> tuple[list[UsedBefore], list[dict[str, Any]]]:
+def _tool_calls_before(
+    view: View, events: list[tuple[str, Event]], prefix: str
+) -> tuple[list[UsedBefore], list[dict[str, Any]]]:
     """Return the tool calls that were made or started, and their effects on the turn. Calls inside a finished tool call
     are part of it."""
     done = {op: event for op, event in events if event.kind == "tool.done"}

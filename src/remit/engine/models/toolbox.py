@@ -77,11 +77,11 @@ class Toolbox(NamedTuple):
         call, given, wrong = _read(call)
         with live.verb():
             circle = self.circles.around(live, call, given)
-            told = await self._told(turn, live, call, do, circle, _not_allowed(live, call) or wrong)
+            told = await self._use_once(turn, live, call, do, circle, _not_allowed(live, call) or wrong)
             more = await circle.learn(told.value, told.outcome)
         return f"{told.value if isinstance(told.value, str) else encode(told.value)}\n\n{more}" if more else told.value
 
-    async def _told(
+    async def _use_once(
         self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
         """Return the recorded result, or use the tool now and record its result."""
@@ -103,17 +103,17 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(again, "refused", rule="repeat")
         else:
             with live.operations.inside(op):
-                told = await self._used(turn, live, op, call, do, circle.given)
+                told = await self._use_approved(turn, live, op, call, do, circle.given)
         said = await _after(turn, live, call, told)
         told = _let_out(live, call, said)
         circle.judge(op, told.value, told.outcome, told.rule)
         told = told._replace(said=self._short(said.value))
-        kept = await self._kept(live, op, call, told, circle, marks.marks(live, then))
+        kept = await self._record_result(live, op, call, told, circle, marks.marks(live, then))
         if said.fault is not None:
             await _give_up(live, said.fault)
         return kept
 
-    async def _used(
+    async def _use_approved(
         self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction, written: str
     ) -> ToolAnswer:
         """Run the hooks before it, get the approval, and use the tool. Only the tool's own time is counted. `written`
@@ -210,7 +210,7 @@ class Toolbox(NamedTuple):
 
         await self.ground.store.tx(_begin(op), decide)
 
-    async def _kept(
+    async def _record_result(
         self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle, marked: dict[str, Json]
     ) -> ToolAnswer:
         """Record the result of a call, and return it as recorded: without the owner's secrets, and as the model will
@@ -261,7 +261,7 @@ async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, A
     """Run the hooks before a call. Return the arguments as they leave them."""
     given = cast("dict[str, Any]", call.arguments)
     for hook in live.agent.rules.before:
-        changed = await _called("a before= hook", hook, turn, call._replace(arguments=given))
+        changed = await _call_hook("a before= hook", hook, turn, call._replace(arguments=given))
         given = given if changed is None else _arguments(call.name, changed)
     return given
 
@@ -332,7 +332,7 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
     """Run the hooks after a tool, whatever its result; each may replace the text for the model."""
     for hook in live.agent.rules.after:
         try:
-            changed = await _called("an after= hook", hook, turn, call, told.value)
+            changed = await _call_hook("an after= hook", hook, turn, call, told.value)
         except (RemitError, OwnersFunctionFailed) as no:  # the hook withholds the result
             fault = no if isinstance(no, OwnersFunctionFailed) else None
             error = no if fault is None else fault.error
@@ -344,7 +344,7 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
     return told
 
 
-async def _called(role: str, hook: Any, *args: object) -> Any:
+async def _call_hook(role: str, hook: Any, *args: object) -> Any:
     with owners_function(role):
         result = hook(*args)
         return await result if inspect.isawaitable(result) else result

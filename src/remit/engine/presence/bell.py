@@ -111,7 +111,7 @@ class Bell:
             self._listeners.clear()
             self._loop, self._looking = loop, None
         if not self._waiting and not self._listeners:
-            self._unsubscribe = [self._store.subscribe(self._heard), self._store.listen(self.ring)]
+            self._unsubscribe = [self._store.subscribe(self._on_events), self._store.listen(self.ring)]
 
     def _forget(self, about: str, event: asyncio.Event) -> None:
         events = self._waiting.get(about, [])
@@ -131,7 +131,7 @@ class Bell:
         self._unsubscribe = []
         self._known = None
 
-    def _heard(self, events: Sequence[Event]) -> None:
+    def _on_events(self, events: Sequence[Event]) -> None:
         if self._known is not None and events[0].seq == self._known.seq + 1:  # no other process has written in between
             self._known = Head(events[-1].seq, events[-1].hash)
         for event in events:

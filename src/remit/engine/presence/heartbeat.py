@@ -334,7 +334,7 @@ class Heartbeat:
             await asyncio.to_thread(thread.join)
         try:
             # A second caller also waits: the heartbeat must be written before the store is closed.
-            if (await self._ground.store.tx(self._ground.ids.new(), self._left)).answer:
+            if (await self._ground.store.tx(self._ground.ids.new(), self._decide_leaving)).answer:
                 self._count = 0
         except StoreError as error:
             _log.warning("could not say that this process has left: %s", error)
@@ -348,8 +348,8 @@ class Heartbeat:
         if thread is not None:
             thread.join(_LAST)
 
-    def _left(self, view: View) -> Decision[bool]:
-        if view.held(self.worker):
+    def _decide_leaving(self, view: View) -> Decision[bool]:
+        if view.tasks_of_worker(self.worker):
             return Decision(False)
         return Decision(True, (), Beat(self.worker, _address(), 0))
 

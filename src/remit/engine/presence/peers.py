@@ -187,9 +187,9 @@ class TimelyStore(StoreAround):
         now = self._clock.now()
         if server is not None:
             if abs(now - server) > TOLERANCE:
-                raise _wrong(now, f"the server's clock says {_shown(server)}")
+                raise _wrong(now, f"the server's clock says {_time_text(server)}")
         elif (last := await self._store.read(_last)) - now > TOLERANCE:
-            raise _wrong(now, f"the last thing in the store happened at {_shown(last)}")
+            raise _wrong(now, f"the last thing in the store happened at {_time_text(last)}")
         self._clock.trust()
         self._right = True
 
@@ -202,11 +202,11 @@ def _last(view: View) -> int:
 
 def _wrong(now: int, other: str) -> StoreError:
     return StoreError(
-        f"this machine's clock says {_shown(now)}, but {other}; remit writes nothing, because deadlines "
+        f"this machine's clock says {_time_text(now)}, but {other}; remit writes nothing, because deadlines "
         "and timeouts would be wrong. Set the clock, or, if the other clock is wrong, set REMIT_CHECK_CLOCK=no or pass "
         "System(check_clock=False)"
     )
 
 
-def _shown(at: int) -> str:
+def _time_text(at: int) -> str:
     return f"{iso(at)[:19]}Z"

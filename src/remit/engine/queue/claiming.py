@@ -97,7 +97,7 @@ class Claims:
                 continue
             # If a clock was set back, the task must not gain time since its last claim.
             latest = max(now, record.asked_at, record.claimed_at or 0)
-            taken = self._taken(view, record, latest)
+            taken = self._admit_task(view, record, latest)
             events += taken[0]
             claims += taken[1]
         return Decision(len(events), events, self._services.heartbeat.first_beat() if events else None, claims)
@@ -159,7 +159,7 @@ class Claims:
         live = self._services.conductor.alive.get(task)
         return live is not None and live.control.own_line.rests
 
-    def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
+    def _admit_task(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
         """Request admission for a task. Return its events and the claim; a task that can never start is ended."""
         claim = Claim(self._services.heartbeat.worker, record.fence + 1, record.attempt + 1)
         if now >= record.until:

@@ -67,7 +67,7 @@ class TaskControl:
 
         return await self._ground.store.read(look)
 
-    async def listed(self, which: Which) -> list[Status]:
+    async def statuses(self, which: Which) -> list[Status]:
         from remit.engine.queue.task import Status
 
         def look(view: View) -> list[Status]:

@@ -126,11 +126,11 @@ class Past:
             news[origin] = ids.new()
             number = tries.get(origin, 0) + (task in self._failed or task in self._unfinished)
             marks.append(DoneBefore(f"{news[origin]}/forked", [number, origin], work_kept(began, place, now)))
-        kept = self._kept(news, place, now)
+        kept = self._done_before(news, place, now)
         mine = self._origins[self._root]
         return Fork(self._events[-1].seq, Lineage(news[mine], tries.get(mine, 0)), [*marks, *kept])
 
-    def _kept(self, news: dict[str, str], place: Place, now: int) -> Iterator[DoneBefore]:
+    def _done_before(self, news: dict[str, str], place: Place, now: int) -> Iterator[DoneBefore]:
         """Yield the operations of the tasks with new origins."""
         for event in self._events:
             first, _, rest = (event.op or "").partition("/")

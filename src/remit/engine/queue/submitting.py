@@ -79,7 +79,7 @@ class TakesTasks(Protocol):
         """Record that a task may start here; a draining worker waits until that is decided."""
         ...
 
-    def taken(self) -> None:
+    def end_taking(self) -> None:
         """Record that the submission of `taking` is decided, whether or not it has started a task."""
         ...
 
@@ -142,7 +142,7 @@ class TaskQueue:
         asker.must_be_at_work()
         wish = submission.wish
         ops = asker.operations.ids(submission.asked_how, *question(wish), submission.key)
-        known, origin = await self._known(asker, ops) if asker.attempt.is_rerun else ("", "")
+        known, origin = await self._submitted_before(asker, ops) if asker.attempt.is_rerun else ("", "")
         if known:
             return Accepted(known, existing=True)
         proposal = proposed(self._ground, asker, wish, ops[0], again=origin != "")
@@ -165,7 +165,7 @@ class TaskQueue:
         again = proposed(self._ground, asker, wish.asking_for(said.value))
         return request._replace(proposal=proposal._replace(child=again.child, now=again.now))
 
-    async def _known(self, asker: LiveTask, ops: list[str]) -> tuple[str, str]:
+    async def _submitted_before(self, asker: LiveTask, ops: list[str]) -> tuple[str, str]:
         """Return the task that was submitted in an earlier attempt, and the first task of its lineage if it did not
         complete."""
 
@@ -205,7 +205,7 @@ class TaskQueue:
                 hands.begin(proposal.child, queued, proposal.now, aside.lineage, lead)
         finally:
             if hands is not None:
-                hands.taken()
+                hands.end_taking()
         if isinstance(aside, QuestionDraft) and asker is not None:
             await self._services.questions.ask(asker, aside, op)
             return None

@@ -104,7 +104,7 @@ def not_run(view: View, record: Record, now: int) -> list[Unsealed]:
         return ended_when_alone(view, record.id, set(), now)
     if record.asked_how == "delegate":
         return [ended_unrun(record, "task.failed", "the store was away, and its end could not be recorded", now)]
-    return [_lost(view, record, now, returned=0, losses=record.losses)]
+    return [_requeue_lost(view, record, now, returned=0, losses=record.losses)]
 
 
 def _left_behind(view: View, record: Record, ending: set[str], now: int, *, blame: bool) -> list[Unsealed]:
@@ -117,10 +117,10 @@ def _left_behind(view: View, record: Record, ending: set[str], now: int, *, blam
         return [fenced(place_of(record), record.holder, now, Claim("", record.fence + 1, record.attempt))]
     if record.led_by_program:
         return [ended_unrun(record, "task.failed", f"the process that ran this {record.led_as} is gone", now)]
-    return [_lost(view, record, now, returned=0 if blame else 1, losses=record.losses + 1)]
+    return [_requeue_lost(view, record, now, returned=0 if blame else 1, losses=record.losses + 1)]
 
 
-def _lost(view: View, record: Record, now: int, *, returned: int, losses: int) -> Unsealed:
+def _requeue_lost(view: View, record: Record, now: int, *, returned: int, losses: int) -> Unsealed:
     """Return the event that requeues a task which no process runs any more."""
     back = Requeue("", record.fence + 1, AT_ONCE, max(0, record.attempt - returned), record.failures)
     data: dict[str, Json] = {"lost_by": record.worker, "losses": losses}
@@ -184,13 +184,13 @@ class Succession(StoreAround):
     def check(self, view: View, rule: str, sentence: str) -> None:
         """Raise `HeldByGone` in a decision that is about to refuse something, if releasing what dead processes hold may
         help."""
-        if rule in SCARCE and (self._gone(view) or (rule in MONEY and any(_kept_for_nobody(view)))):
+        if rule in SCARCE and (self._gone_workers(view) or (rule in MONEY and any(_kept_for_nobody(view)))):
             raise HeldByGone(sentence, rule=rule)
 
     async def relieve(self, rule: str = BUSY) -> bool:
         """Release what dead processes hold and, for lack of money, what is reserved for dead programs. Return whether
         there was anything."""
-        gone = await self._store.read(self._gone)
+        gone = await self._store.read(self._gone_workers)
         for beat in gone:
             died = self._peers.may_have_died(beat)
             if await take_over(self._store, self._ids, self._clock, beat, died=died):
@@ -209,7 +209,7 @@ class Succession(StoreAround):
         released it."""
         return error.rule in SCARCE and (await self.relieve(error.rule) or isinstance(error, HeldByGone))
 
-    def _gone(self, view: View) -> list[Beat]:
+    def _gone_workers(self, view: View) -> list[Beat]:
         others = [beat for beat in view.workers() if beat.worker != self.own]
         unseen = [worker for worker in view.unseen() if worker != self.own]
         return [beat for beat in self._peers.gone(others, unseen) if beat.worker not in self._tried]
@@ -240,7 +240,7 @@ async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: b
         heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
         if heard != gone.count:
             return Decision(None)
-        taken = all_left_behind(view, view.held(gone.worker), clock.now(), died=died)
+        taken = all_left_behind(view, view.tasks_of_worker(gone.worker), clock.now(), died=died)
         events = [event for some in taken for event in some]
         # Keep the heartbeat row if a task still waits for others to stop, so that it is checked again.
         return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)

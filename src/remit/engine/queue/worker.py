@@ -17,7 +17,7 @@ from remit.engine.accounts import Accounts
 from remit.engine.attempt.control import Hands
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.operations import begun
+from remit.engine.attempt.operations import started_attempt
 from remit.engine.attempt.replay import Resumed
 from remit.engine.attempt.turns import Superseded
 from remit.engine.consequences import ended_unrun
@@ -94,14 +94,14 @@ class Worker:
         """Record that a submission may start a task here."""
         self._taking += 1
 
-    def taken(self) -> None:
+    def end_taking(self) -> None:
         """Record that the submission of `taking` is decided, whether or not it has started a task."""
         self._taking -= 1
         self._changed.set()
 
     def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None, lead: Lead | None) -> None:
         """Run a task that is recorded as started here; `lineage` is set for a retry, `lead` for a plan or team."""
-        self._start(ClaimedTask(Resumed(remit, begun(queued, lineage), lead=lead), now))
+        self._start(ClaimedTask(Resumed(remit, started_attempt(queued, lineage), lead=lead), now))
 
     async def serve(self) -> None:
         """Work until cancelled or drained, or until a newer remit has migrated the store (`NewerStore`, in a group)."""
@@ -455,7 +455,7 @@ class Caretaker:
 
     def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
         now = self._ground.clock.now()
-        held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
+        held = [record for record in view.tasks_of_worker(self._services.heartbeat.worker) if record.id in tasks]
         events = [event for record in reversed(held) for event in not_run(view, record, now)]
         return Decision(len(events), events)
 
@@ -463,7 +463,7 @@ class Caretaker:
         """Return the tasks that the store assigns to this worker but that it does not run. Skip delegated tasks: they
         run inside their parent. Exception: delegated tasks whose end could not be written."""
         insisting, alive = self._services.insisting, self._services.conductor.alive
-        held = view.held(self._services.heartbeat.worker)
+        held = view.tasks_of_worker(self._services.heartbeat.worker)
         idle = (record.id for record in held if record.asked_how != "delegate" or record.id in insisting.unkept)
         ours = (task for task in idle if task not in self._busy and task not in insisting.tasks)
         return [task for task in ours if alive.get(task) is None]
@@ -471,9 +471,9 @@ class Caretaker:
     async def _stop_what_is_lost(self) -> None:
         """Stop tasks that other processes have taken over: their results no longer count."""
         alive, worker = self._services.conductor.alive, self._services.heartbeat.worker
-        before = {live.remit.id for live in alive.lost({})}
-        held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
-        for live in alive.lost(held):
+        before = {live.remit.id for live in alive.with_lost_claims({})}
+        held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.tasks_of_worker(worker)})
+        for live in alive.with_lost_claims(held):
             if live.remit.id in before and live.life.stop != "cancelled":  # it was running before the read
                 live.control.stop(TAKEN_OVER)
 

@@ -85,7 +85,7 @@ class Reading:
         else:
             self.sentences = [*self._seals.broken, *self._moves.broken]
 
-    def told(self, table: Table, key: Key) -> Row | str | None:
+    def take_row(self, table: Table, key: Key) -> Row | str | None:
         """Return a row as the journal has it, or the digest of an ended task; each can be read once."""
         if table == "task" and (ended := self._ended.pop(key, None)) is not None:
             return ended
@@ -345,7 +345,7 @@ class _Part:
         self._notice(reading.notices)
         if self.has_kept:
             self._notice(["the head that was kept is in the journal: nothing before it was changed"])
-        self._notice(self._left())
+        self._notice(self._abandoned_lines())
         return self
 
     def _events(self, view: View) -> Iterator[Event]:
@@ -371,7 +371,7 @@ class _Part:
                 self._see(table, row)
                 if reading.forgotten:
                     continue
-                told = reading.told(table, key)
+                told = reading.take_row(table, key)
                 if told != (digest(row) if isinstance(told, str) else row):
                     wrong += 1
                     if wrong <= _SHOWN:
@@ -393,7 +393,7 @@ class _Part:
         if table == "task" and row["ended"] is None and isinstance(until, int) and until <= self._now:
             self._abandoned.append(str(row["id"]))
 
-    def _left(self) -> list[str]:
+    def _abandoned_lines(self) -> list[str]:
         left = self._abandoned
         if not left:
             return []

@@ -37,7 +37,7 @@ class Keys(NamedTuple):
 
     async def set(self, name: str, secret: Secret, act: Act = ONCE) -> KeyInfo:
         """Store a key under this name, and replace an existing one."""
-        named = _named(name)
+        named = _key_name(name)
         self.redaction.learn(secret)
         now = self.ground.clock.now()
         row = KeyRow(named, self.vault().seal(self.ground.store.workspace, named, secret), now)
@@ -56,7 +56,7 @@ class Keys(NamedTuple):
 
     async def remove(self, name: str, act: Act = ONCE) -> bool:
         """Delete the key of this name; the row is really removed. Return whether there was one."""
-        named, now = _named(name), self.ground.clock.now()
+        named, now = _key_name(name), self.ground.clock.now()
 
         def decide(view: View) -> Decision[bool]:
             if view.secret(named) is None:
@@ -87,17 +87,17 @@ class Keys(NamedTuple):
 
     async def open(self, name: str) -> Secret | None:
         """Return the decrypted key of this name, or None."""
-        named = _named(name)
+        named = _key_name(name)
         row = await self.ground.store.read(lambda view: view.secret(named))
-        return None if row is None else self._opened(self.vault(), row)
+        return None if row is None else self._open_key(self.vault(), row)
 
-    def _opened(self, vault: Vault, row: KeyRow) -> Secret:
+    def _open_key(self, vault: Vault, row: KeyRow) -> Secret:
         secret = vault.open(self.ground.store.workspace, row.name, row.sealed)
         self.redaction.learn(secret)
         return secret
 
     def _encrypted_again(self, vault: Vault, row: KeyRow, now: int) -> KeyRow:
-        secret = self._opened(vault, row)
+        secret = self._open_key(vault, row)
         return KeyRow(row.name, vault.seal(self.ground.store.workspace, row.name, secret), now)
 
 
@@ -181,7 +181,7 @@ def _rested(view: View, named: str, now: int) -> list[Unsealed]:
     return [cooling_set(name, cleared(now), now) for name in gone]
 
 
-def _named(name: object) -> str:
+def _key_name(name: object) -> str:
     """Return the canonical spelling of a key's name. Raise `BadInput` if it is invalid."""
     try:
         named = endpoint(name)

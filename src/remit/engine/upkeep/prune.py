@@ -40,7 +40,7 @@ CHARGES: Final = frozenset(("hold.settled", "hold.reconciled", "credits.spent", 
 _METERED: Final = LONGEST + 2  # hours
 
 
-def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int) -> list[Unsealed]:
+def carry_over(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int) -> list[Unsealed]:
     """Return the event that carries over the money of events that are about to be deleted: the balances of the account,
     calls of uncertain cost, and the meters of spending limits. The list is empty if they moved no money."""
     charges = [event for event in events if event.kind in CHARGES or "metered" in event.data]
@@ -332,7 +332,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
     """Delete the runs in which everything ended before then. Return their number. It can be cancelled between two
     steps."""
     store, (before, op, thorough, told, by) = ground.store, pruning
-    pruned = await _done(store, op) if op else 0
+    pruned = await _deleted_before(store, op) if op else 0
     kept = False
     async for old in old_runs(store, before):
         if not kept:  # statistics first, because they outlive the events
@@ -364,7 +364,7 @@ async def old_runs(store: Store, before: int) -> AsyncGenerator[list[str]]:
         await checkpoint()
 
 
-async def _done(store: Store, op: str) -> int:
+async def _deleted_before(store: Store, op: str) -> int:
     """Return how many runs an earlier request with the same operation id has deleted."""
     pruned = 0
     while (done := await store.read(methodcaller("done", _id(op, pruned)))) is not None:
@@ -404,7 +404,7 @@ def _step(view: View, old: list[str], before: int, now: int, by: str) -> Decisio
     if not runs:
         return Decision(0, aside=looked_at)
     events = [runs_pruned(runs, gaps_left_by(view, gone), now, by)]
-    events += carried(view, ledger, holds, now)
+    events += carry_over(view, ledger, holds, now)
     if keys:
         events.append(keys_kept(keys, now))
     return Decision(len(runs), events, aside=looked_at)

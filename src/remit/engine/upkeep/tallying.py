@@ -71,14 +71,14 @@ async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
     Return how many, also if another process has added them meanwhile."""
     try:
         found = await store.browse(lambda view: _slice(view, least, most))
-        return 0 if found is None else await _written(store, found)
+        return 0 if found is None else await _write_slice(store, found)
     except (OverflowError, TypeError) as error:  # numbers that no valid event has
         raise StoreError(
             f"the figures of '{store.workspace}' cannot be written: {error}; run `remit doctor`"
         ) from error
 
 
-async def _written(store: Store, found: _Slice) -> int:
+async def _write_slice(store: Store, found: _Slice) -> int:
     after, tally = found
 
     def decide(view: View) -> Decision[bool]:
@@ -109,7 +109,7 @@ async def figures(store: Store, window: Window, agent: str | None = None) -> Sum
     first. Events that are still missing, or cannot be added because the store is read-only, are counted on each
     call."""
     await _catch_up(store)
-    return await store.browse(lambda view: _asked(view, window, agent))
+    return await store.browse(lambda view: _sum_by_agent(view, window, agent))
 
 
 async def figures_by(store: Store, width: int, window: Window, agent: str | None = None) -> Series:
@@ -172,7 +172,7 @@ def _count(counting: Counting, event: Event) -> None:
 # -- queries -------------------------------------------------------------------------------------------------
 
 
-def _asked(view: View, window: Window, agent: str | None) -> Sum:
+def _sum_by_agent(view: View, window: Window, agent: str | None) -> Sum:
     found: defaultdict[str, Figures] = defaultdict(Figures)
     for period in window.whole():
         for row in view.tally(period, agent):

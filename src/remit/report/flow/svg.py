@@ -235,14 +235,14 @@ def gantt(tiles: list[Tile], now: int, at: tuple[int, int], room: int) -> tuple[
 def _bar(tile: Tile, now: int) -> Bar | None:
     match tile.shows:
         case Stay() as stay:
-            return _held(stay, tile.depth, now)
+            return _bar_of(stay, tile.depth, now)
         case Stack() as stack:
             return _folded(stack, tile.depth, now)
         case _:
             return None  # a refusal takes no time; it is a mark on the asker's bar
 
 
-def _held(stay: Stay, depth: int, now: int) -> Bar:
+def _bar_of(stay: Stay, depth: int, now: int) -> Bar:
     node = stay.node
     refused = tuple(hop.at for hop in stay.hops() if isinstance(hop, Refusal))[:_ROWS]
     start, end = stay.start, _end(stay, now)
@@ -555,12 +555,12 @@ def _ring(edge: Edge) -> str:
     return f'<circle class="card ring {edge.state}" {at} r="4"/>'
 
 
-def _sent(edge: Edge) -> str:
+def _one_head(edge: Edge) -> str:
     """Draw the end of a submission as an open head: the asker did not wait."""
     return _open_head(edge, 0)
 
 
-def _sent_beside(edge: Edge) -> str:
+def _two_heads(edge: Edge) -> str:
     """Draw the end of a spawn as two open heads: the result will be reported to the asker."""
     return _open_head(edge, 0) + _open_head(edge, 7)
 
@@ -586,8 +586,8 @@ def _nothing(_edge: Edge) -> str:
 
 _ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
     "delegation": _ring,
-    "submitted": _sent,
-    "spawned": _sent_beside,
+    "submitted": _one_head,
+    "spawned": _two_heads,
     "member": _arrow,
     "handoff": _arrow_down,
     "refusal": _nothing,

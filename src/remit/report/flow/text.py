@@ -94,11 +94,11 @@ def _line(row: Branch, now: int, whole: Whole) -> str:
             return _refused(row)
         case Stay():
             along = [saw_in([row.receipt])] if passed_on(row.receipt) else []
-            return " · ".join([_handed(mark("handed"), row.came), duration(row.elapsed(now)), *along])
+            return " · ".join([_handoff_text(mark("handed"), row.came), duration(row.elapsed(now)), *along])
         case Retry():
             return f"{AGAIN} {escaped(attempt_text(row), _SENTENCE)}"
         case _:
-            return _handed("⇉", row)
+            return _handoff_text("⇉", row)
 
 
 def _note(row: ModelUse | ToolUse | AskedPerson | Rest) -> str:
@@ -125,7 +125,7 @@ def _task(node: Node, now: int, whole: Whole) -> str:
     return " · ".join(parts)
 
 
-def _handed(arrow: str, handoff: HandoffMade | None) -> str:
+def _handoff_text(arrow: str, handoff: HandoffMade | None) -> str:
     """Return a handoff such as → billing (phase refund)."""
     assert handoff is not None  # every stay but the first began with one
     if handoff.sent_back:

@@ -29,7 +29,7 @@ def _kinds(value: object) -> object:
     return value.split(",") if isinstance(value, str) else value
 
 
-def _known(kinds: list[str]) -> list[str]:
+def _known_kinds(kinds: list[str]) -> list[str]:
     if not SHAPES.keys() >= {*kinds}:
         raise ValueError("must be kinds of events with commas between them, such as task.completed,task.failed")
     return kinds
@@ -38,7 +38,7 @@ def _known(kinds: list[str]) -> list[str]:
 Kinds: TypeAlias = Annotated[
     list[str],
     BeforeValidator(_kinds),
-    AfterValidator(_known),
+    AfterValidator(_known_kinds),
     Field(min_length=1, max_length=len(KINDS)),
     WithJsonSchema({"type": "array", "items": {"enum": [*KINDS]}, "minItems": 1, "maxItems": len(KINDS)}),
 ]

@@ -64,7 +64,7 @@ async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
 
 async def approve(call: HttpCall[NoQuery, ApproveBody]) -> HttpAnswer:
     """Approve what the question shows."""
-    asked = await _asked(call, call.body.digest)
+    asked = await _question_seen(call, call.body.digest)
     body = call.body
     await call.workspace.questions.approve(
         asked.id, by=call.caller.by, value=body.value, why=body.why, channel="http", op=_op(call, asked)
@@ -74,7 +74,7 @@ async def approve(call: HttpCall[NoQuery, ApproveBody]) -> HttpAnswer:
 
 async def reject(call: HttpCall[NoQuery, RejectBody]) -> HttpAnswer:
     """Reject what the question shows."""
-    asked = await _asked(call, call.body.digest)
+    asked = await _question_seen(call, call.body.digest)
     await call.workspace.questions.reject(
         asked.id, why=call.body.why, by=call.caller.by, channel="http", op=_op(call, asked)
     )
@@ -83,7 +83,7 @@ async def reject(call: HttpCall[NoQuery, RejectBody]) -> HttpAnswer:
 
 async def answer(call: HttpCall[NoQuery, AnswerBody]) -> HttpAnswer:
     """Answer an agent's question."""
-    asked = await _asked(call, call.body.digest)
+    asked = await _question_seen(call, call.body.digest)
     await call.workspace.questions.answer(
         asked.id, call.body.value, by=call.caller.by, channel="http", op=_op(call, asked)
     )
@@ -97,7 +97,7 @@ def _op(
     return call.op or call.caller.op(f"answer/{asked.id}")
 
 
-async def _asked(
+async def _question_seen(
     call: HttpCall[NoQuery, ApproveBody] | HttpCall[NoQuery, RejectBody] | HttpCall[NoQuery, AnswerBody], digest: str
 ) -> Inquiry:
     """Return the question of the path. Raise `Conflict` if it is not the one that the caller saw."""

@@ -227,7 +227,7 @@ async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
 
 async def wait(call: HttpCall[WaitQuery, NoBody]) -> HttpAnswer:
     """Wait until a task has ended, for up to a minute. A task that failed is no error: its outcome says so."""
-    await _seen(call)
+    await _check_visible(call)
     try:
         outcome = await call.workspace.tasks.get(call.id).wait(call.query.timeout)
     except TimeoutError:
@@ -237,7 +237,7 @@ async def wait(call: HttpCall[WaitQuery, NoBody]) -> HttpAnswer:
 
 async def cancel(call: HttpCall[NoQuery, CancelBody]) -> HttpAnswer:
     """Cancel a task or a run, with all its subtasks."""
-    await _seen(call)
+    await _check_visible(call)
     why = call.body.why or "cancelled by its owner"
     number = await call.workspace.tasks.cancel(call.id, why, op=call.op, by=call.caller.by)
     return HttpAnswer({"cancelled": number}, 202)
@@ -251,7 +251,7 @@ async def retry(call: HttpCall[NoQuery, RetryBody]) -> HttpAnswer:
     return accepted(task)
 
 
-async def _seen(call: HttpCall[Any, Any]) -> None:
+async def _check_visible(call: HttpCall[Any, Any]) -> None:
     """Raise `NotFound` if the caller acts as an agent that has not started the run of this task."""
     if call.caller.agent:
         _must_be_own(call, await call.workspace.tasks.get(call.id).status())
@@ -260,7 +260,7 @@ async def _seen(call: HttpCall[Any, Any]) -> None:
 async def must_have_started(call: HttpCall[Any, Any]) -> None:
     """Raise `NotFound` if the caller may not see the run, and `Forbidden` if the caller has bounds and did not start
     the run: a retry or a fork has the bounds of its run, which may be wider than the caller's."""
-    await _seen(call)
+    await _check_visible(call)
     if call.caller.bounds is not TOP and (await call.workspace.tasks.get(call.id).status()).by != call.caller.by:
         raise Forbidden("this key has bounds, so it can continue only what it has started itself")
 

@@ -157,7 +157,7 @@ class Address:
                 "that is no address of a PostgreSQL database; one is, for example, postgresql://user@host/database"
                 f"{_misspelt_option(str(error)) or _ESCAPES}"
             ) from None
-        self.where = _shown(parts)
+        self.where = _printable_address(parts)
         self._parts = parts
         self._secrets = _secrets(parts)
 
@@ -219,7 +219,7 @@ def prepare(connection: Connection, **session: str) -> None:
     connection.execute(STATEMENTS["session"], (list(wanted), list(wanted.values())), prepare=False)
 
 
-def lost(error: psycopg.Error, connection: Connection) -> bool:
+def is_connection_lost(error: psycopg.Error, connection: Connection) -> bool:
     """Whether the connection failed, not the statement."""
     return connection.closed or (error.sqlstate or "").startswith(("08", "57P"))
 
@@ -232,7 +232,7 @@ def _secrets(parts: Mapping[str, str]) -> list[str]:
     return sorted((secret for secret in found if len(secret) >= _SECRET), key=len, reverse=True)
 
 
-def _shown(parts: Mapping[str, str]) -> str:
+def _printable_address(parts: Mapping[str, str]) -> str:
     user, colon, _ = parts.get("user", "").partition(":")
     password = ":***" if "password" in parts or colon else ""
     host, port = parts.get("host", parts.get("hostaddr", "")).rpartition("@")[2], parts.get("port", "")

@@ -38,7 +38,7 @@ class PostgresContents:
         return None
 
     def stored(self) -> Iterator[Kept]:
-        with _told(self._address), _connected(self._address, self._workspace) as connection:
+        with _store_errors(self._address), _connected(self._address, self._workspace) as connection:
             rows = connection.execute(STATEMENTS["contents"], (self._workspace,)).fetchall()
         return iter([Kept(digest, int(size)) for digest, size in rows])
 
@@ -49,7 +49,7 @@ class PostgresContents:
     def clearing(self, *, make: bool = False) -> "PostgresClearing | None":
         connection = _connected(self._address, self._workspace)
         try:
-            with _told(self._address):
+            with _store_errors(self._address):
                 rows = connection.execute(STATEMENTS["contents_lock_alone"], (_key(self._workspace),)).fetchall()
         except BaseException:
             connection.close()
@@ -81,7 +81,7 @@ class PostgresSaving:
     def keep(self) -> Kept:
         kept = Kept(f"sha256:{self._sum.hexdigest()}", self._size)
         self._connection = connection = _connected(self._address, self._workspace)
-        with _told(self._address):
+        with _store_errors(self._address):
             connection.execute(STATEMENTS["contents_lock"], (_key(self._workspace),))
             self._draft.seek(0)
             with connection.transaction():
@@ -110,7 +110,7 @@ class PostgresReader:
     def has_next(self) -> bool:
         """Whether there is another part, which is read ahead."""
         if self._next is None:
-            with _told(self._address):
+            with _store_errors(self._address):
                 row = self._connection.execute(STATEMENTS["content"], (*self._about, self._part)).fetchone()
             self._next = None if row is None else bytes(row[0])
             self._part += 1
@@ -134,7 +134,7 @@ class PostgresClearing:
         self._workspace = workspace
 
     def remove(self, digest: str) -> None:
-        with _told(self._address):
+        with _store_errors(self._address):
             self._connection.execute(STATEMENTS["content_drop"], (self._workspace, digest))
 
     def sweep(self) -> int:
@@ -150,12 +150,12 @@ def _key(workspace: str) -> int:
 
 
 def _connected(address: Address, workspace: str) -> Connection:
-    with _told(address):
+    with _store_errors(address):
         return address.connect(0.0, **{CONFINED: workspace})
 
 
 @contextmanager
-def _told(address: Address) -> Generator[None]:
+def _store_errors(address: Address) -> Generator[None]:
     """Raise errors of the server as `StoreError`."""
     try:
         yield

@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.types.numeric import IntDumper
 
 from remit.stores import forks
-from remit.stores.postgres.address import Address, Connection, digest, lost
+from remit.stores.postgres.address import Address, Connection, digest, is_connection_lost
 from remit.stores.threads import quick_switching
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Ear:
                     found = use(connection)
             except Exception as error:
                 answer.set_exception(error)
-                if isinstance(error, psycopg.Error) and lost(error, connection):
+                if isinstance(error, psycopg.Error) and is_connection_lost(error, connection):
                     raise
             else:
                 answer.set_result(found)
@@ -307,14 +307,14 @@ class Notices:
     def _listening(self) -> Ear:
         if self._ear is None:
             self._ear = Ear(self.address, self._look_and_ring, self._poll)
-            self._ear.hear(_CHANNEL, self._heard)
+            self._ear.hear(_CHANNEL, self._notify_listeners)
         return self._ear
 
     def _rest(self) -> None:
         if not self._listeners and not self._users:
             self.close()
 
-    def _heard(self, workspace: str, backend: int) -> bool:
+    def _notify_listeners(self, workspace: str, backend: int) -> bool:
         """Notify the listeners of a workspace. Return whether it was news."""
         if backend == self._own():
             return False
@@ -329,7 +329,7 @@ class Notices:
         workspace, _, by = text.partition(" ")
         lines = [line for one in tuple(self._lines.values()) if (line := one()) is not None]
         if wanted := [line for line in lines if line.workspace == workspace and line.name != by]:
-            self._sending().wanted(wanted, by)
+            self._sending().start_sending(wanted, by)
 
     def _sending(self) -> "Courier":
         from remit.stores.postgres.words import Courier  # noqa: PLC0415 - few programs listen to words

@@ -10,7 +10,7 @@ import psycopg
 from remit.core.placement import Membership, MoveMark
 from remit.errors import BadInput
 from remit.ports.placing import TableColumns
-from remit.stores.copying import PAGE, after_row, copy_statements, taken
+from remit.stores.copying import PAGE, after_row, copy_statements, name_taken
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, digest, lock_key
 
 
@@ -24,7 +24,7 @@ class PostgresEnd:
         self._connection: Connection | None = None
 
     def __enter__(self) -> Self:
-        with self._told():
+        with self._store_errors():
             wait = str(max(1, int(self._patience * 1000)))
             self._connection = self._address.connect(0.0, application_name="remit-move", lock_timeout=wait)
         return self
@@ -59,7 +59,7 @@ class PostgresEnd:
                 return
             is_new = mark.state == "arriving" and not self._run("moving_of", (workspace,))
             if is_new and self._run("head", (workspace,)):
-                raise taken(workspace, self._address.where)
+                raise name_taken(workspace, self._address.where)
             self._send("moving_put", (workspace, *mark))
 
     def tables(self) -> Mapping[str, TableColumns]:
@@ -104,14 +104,14 @@ class PostgresEnd:
     @contextmanager
     def _transaction(self, workspace: str, lock: str = "") -> Generator[Connection]:
         assert self._connection is not None
-        with self._told(), self._connection.transaction():
+        with self._store_errors(), self._connection.transaction():
             self._send("confine", (workspace,))
             if lock:
                 self._send("lock", ([lock_key(lock)],))
             yield self._connection
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _store_errors(self) -> Generator[None]:
         try:
             yield
         except psycopg.Error as error:

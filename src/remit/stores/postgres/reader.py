@@ -23,7 +23,7 @@ from remit.stores.postgres.address import (
     Connection,
     PatientConnection,
     broke,
-    lost,
+    is_connection_lost,
     prepare,
     reason,
 )
@@ -161,7 +161,7 @@ class Reader:
                         with quick_switching():
                             return use(connection)
                     except psycopg.Error as error:
-                        if not (broke(error) or lost(error, connection)) or time.monotonic() > until:
+                        if not (broke(error) or is_connection_lost(error, connection)) or time.monotonic() > until:
                             raise
                         connection.close()  # so that the pool does not reuse it
                         free_by = time.monotonic() + self._patience

@@ -90,7 +90,7 @@ def _refuse_strangers(connection: Connection, where: str) -> None:
 
 def differences(connection: Connection) -> list[str]:
     """Return the differences between the schema and what the migrations create."""
-    there, wanted = _catalogue(connection), _made(connection)
+    there, wanted = _catalogue(connection), _created_schema(connection)
     both = wanted.keys() & there.keys()
     sentences = [f"{name} is missing" for name in wanted.keys() - both]
     sentences += [f"{name} is not as remit made it" for name in both if wanted[name] != there[name]]
@@ -119,7 +119,7 @@ def may_compare(connection: Connection) -> bool:
     return _rows(connection, "may_create")[0][0]
 
 
-def _made(connection: Connection) -> dict[str, str]:
+def _created_schema(connection: Connection) -> dict[str, str]:
     """Return the schema that the migrations create, as text: they run in a separate schema, in a transaction that is
     rolled back. The text depends only on the server's version and its quoting, so a process does this once for each
     combination."""

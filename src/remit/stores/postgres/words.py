@@ -96,7 +96,7 @@ class WordsSender:
         self.until = 0.0
         self._line.disconnect(self.hear)
 
-    def taken(self) -> list[str]:
+    def take(self) -> list[str]:
         """Return one message of each task, and keep the rest for the next time."""
         with self._lock:
             pieces, self._pieces = self._pieces, {}
@@ -151,7 +151,7 @@ class Courier:
     def is_deaf(self) -> bool:
         return not self._hearers
 
-    def wanted(self, lines: Iterable[SharedWords], by: str = "") -> None:
+    def start_sending(self, lines: Iterable[SharedWords], by: str = "") -> None:
         """Send the words of these lines for a while: another process has announced that it listens. For one that is
         new, answers under way are sent from their beginning."""
         with self._lock:
@@ -201,7 +201,7 @@ class Courier:
             self._news.clear()
             if self._hearers and time.monotonic() >= self._due:
                 self._announce()
-            if messages := [one for sender in tuple(self._senders.values()) for one in sender.taken()]:
+            if messages := [one for sender in tuple(self._senders.values()) for one in sender.take()]:
                 self._send("notify_words", (messages,))
                 self._stopping.wait(self._pace.every)
                 self._news.set()  # the rest of a long piece

@@ -31,8 +31,8 @@ from remit.stores.postgres.address import (
     PatientConnection,
     broke,
     digest,
+    is_connection_lost,
     lock_key,
-    lost,
     reason,
 )
 from remit.stores.queries import KnownSchema, query
@@ -345,7 +345,7 @@ class BatchWriter:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
             self._thread = None
-        self._fail(self._left(), StoreError("the store was closed"))
+        self._fail(self._drain_waiting(), StoreError("the store was closed"))
         self._drop()
 
     def leave(self, why: str) -> None:
@@ -409,12 +409,12 @@ class BatchWriter:
                 with quick_switching():
                     self._transact(transactions, batch)
             except psycopg.Error as error:
-                if broke(error) or lost(error, transactions.connection):
+                if broke(error) or is_connection_lost(error, transactions.connection):
                     # The batch may or may not be committed. Reconnect and repeat it: operations are idempotent, so the
                     # repetition finds out.
                     self._drop()
                     if time.monotonic() > until:
-                        raise self._gone(error) from error
+                        raise self._store_error(error) from error
                     continue
                 self._undo(transactions)
                 # The server rolled back in favour of another transaction: retry, but not forever.
@@ -466,9 +466,9 @@ class BatchWriter:
             except psycopg.Error as error:
                 attempt += 1
                 if time.monotonic() + pause > until:
-                    raise self._gone(error) from error
+                    raise self._store_error(error) from error
 
-    def _gone(self, error: psycopg.Error) -> StoreError:
+    def _store_error(self, error: psycopg.Error) -> StoreError:
         meaning = self._address.translated(reason(error))
         tried = f"it was tried for {self._patience:g} s, and asking again under the same operation is safe"
         gone = type(meaning)(f"{meaning}; {tried}")
@@ -488,7 +488,7 @@ class BatchWriter:
 
     # -- on the event loops ---------------------------------------------------------------------------
 
-    def _left(self) -> list[Operation]:
+    def _drain_waiting(self) -> list[Operation]:
         left: list[Operation] = []
         while not self._waiting.empty():
             operation = self._waiting.get()

@@ -46,7 +46,7 @@ class FileContents:
         self._durable = durable
 
     def begin(self) -> "FileSaving":
-        with _told(self.folder):
+        with _store_errors(self.folder):
             self._make_folders()
             lock = _Lock(self.folder / _LOCK, shared=True)
             try:
@@ -56,30 +56,30 @@ class FileContents:
                 raise
 
     def open(self, digest: str) -> "FileReader | None":
-        with _told(self.folder):
+        with _store_errors(self.folder):
             try:
                 return FileReader(os.open(_place(self.folder, digest), _READ))
             except FileNotFoundError:
                 return None
 
     def stored(self) -> Iterator[Kept]:
-        with _told(self.folder):
-            for folder in _listed(self.folder):
+        with _store_errors(self.folder):
+            for folder in _entries_of(self.folder):
                 if len(folder.name) == 2:
-                    for found in _listed(Path(folder.path)):
+                    for found in _entries_of(Path(folder.path)):
                         if _HEX.fullmatch(found.name):
                             yield Kept(f"sha256:{found.name}", found.stat(follow_symlinks=False).st_size)
 
     def unfinished(self) -> int:
-        with _told(self.folder):
-            return len(_listed(self.folder / _DRAFTS))
+        with _store_errors(self.folder):
+            return len(_entries_of(self.folder / _DRAFTS))
 
     def _make_folders(self) -> None:
         for folder in (self._root, self.folder, self.folder / _DRAFTS):
             _make(folder)
 
     def clearing(self, *, make: bool = False) -> "FileClearing | None":
-        with _told(self.folder):
+        with _store_errors(self.folder):
             if make:
                 self._make_folders()
             if not self.folder.is_dir():
@@ -126,7 +126,7 @@ class FileSaving:
 
     def write(self, data: bytes) -> int:
         assert self._file is not None  # nothing is written after `keep` or `close`
-        with _told(self.folder):
+        with _store_errors(self.folder):
             self._file.write(data)
         self._sum.update(data)
         self._size += len(data)
@@ -136,7 +136,7 @@ class FileSaving:
         assert self._file is not None
         kept = Kept(f"sha256:{self._sum.hexdigest()}", self._size)
         place = _place(self.folder, kept.digest)
-        with _told(self.folder):
+        with _store_errors(self.folder):
             self._file.flush()
             if self._durable:
                 os.fsync(self._file.fileno())
@@ -180,12 +180,12 @@ class FileClearing:
         self._lock = lock
 
     def remove(self, digest: str) -> None:
-        with _told(self.folder):
+        with _store_errors(self.folder):
             _place(self.folder, digest).unlink(missing_ok=True)
 
     def sweep(self) -> int:
-        with _told(self.folder):
-            drafts = _listed(self.folder / _DRAFTS)
+        with _store_errors(self.folder):
+            drafts = _entries_of(self.folder / _DRAFTS)
             for draft in drafts:
                 Path(draft.path).unlink(missing_ok=True)
             return len(drafts)
@@ -214,11 +214,11 @@ def beside(store: str) -> Path:
 
 def copied(source: Path, target: Path) -> None:
     """Copy the contents that the target does not have yet."""
-    for workspace in _listed(source):
+    for workspace in _entries_of(source):
         if not workspace.is_dir(follow_symlinks=False):
             continue
-        for folder in _listed(Path(workspace.path)):
-            for found in _listed(Path(folder.path)) if len(folder.name) == 2 else ():
+        for folder in _entries_of(Path(workspace.path)):
+            for found in _entries_of(Path(folder.path)) if len(folder.name) == 2 else ():
                 _copy(Path(found.path), target / workspace.name / folder.name / found.name)
 
 
@@ -256,7 +256,7 @@ def _make(folder: Path) -> None:
         raise StoreError(f"{folder} can be written by others, so nothing in it can be trusted (chmod 700 {folder})")
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
+def _entries_of(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)
@@ -280,7 +280,7 @@ def _removed(path: Path, process: int) -> None:
 
 
 @contextmanager
-def _told(folder: Path) -> Generator[None]:
+def _store_errors(folder: Path) -> Generator[None]:
     """Raise errors of the disk as `StoreError`."""
     try:
         yield

@@ -207,10 +207,10 @@ class SqlitePulse:
         self._elsewhere = ""
 
     def write(self, beat: Beat) -> None:
-        while not self._written(beat):
+        while not self._write_beat(beat):
             self._open()
 
-    def _written(self, beat: Beat) -> bool:
+    def _write_beat(self, beat: Beat) -> bool:
         """Write the heartbeat, unless the connection must be opened first, which must not be waited for while a process
         forks. Return whether it was written."""
         with self._using:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from remit.core.placement import Membership, MoveMark
 from remit.ports.placing import TableColumns
 from remit.stores import forks
-from remit.stores.copying import PAGE, after_row, copy_statements, taken
+from remit.stores.copying import PAGE, after_row, copy_statements, name_taken
 from remit.stores.queries import query
 from remit.stores.sqlite.connection import connect
 from remit.stores.sqlite.files import translated
@@ -24,7 +24,7 @@ class SqliteEnd:
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
-        with forks.opening(), self._told():
+        with forks.opening(), self._store_errors():
             self._connection = connect(self._where)
             self._connection.execute(f"PRAGMA busy_timeout = {self._busy}")
             self._connection.execute("PRAGMA synchronous = FULL")
@@ -50,7 +50,7 @@ class SqliteEnd:
             return self._run("place_of", (workspace,))[0][0]
 
     def has(self, workspace: str) -> bool:
-        with self._told():
+        with self._store_errors():
             return bool(self._run("head", (workspace,)))
 
     def mark(self, workspace: str, mark: MoveMark | None) -> None:
@@ -60,18 +60,18 @@ class SqliteEnd:
                 return
             is_new = mark.state == "arriving" and not self._run("moving_of", (workspace,))
             if is_new and self._run("head", (workspace,)):
-                raise taken(workspace, self._where)
+                raise name_taken(workspace, self._where)
             self._run("moving_put", (workspace, *mark))
 
     def tables(self) -> Mapping[str, TableColumns]:
-        with self._told():
+        with self._store_errors():
             names = [row[0] for row in self._run("tables_here")]
             found = {name: self._sql(f"PRAGMA table_info({name})") for name in names}
         return {name: _columns(rows) for name, rows in found.items() if "workspace" in {row[1] for row in rows}}
 
     def pages(self, table: str, has: TableColumns, workspace: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         statements = copy_statements(table, has, "?")
-        with self._told():
+        with self._store_errors():
             page = self._sql(statements.first, (workspace, PAGE))
             while page:
                 yield page
@@ -94,7 +94,7 @@ class SqliteEnd:
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
         assert self._connection is not None
-        with self._told():
+        with self._store_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -104,7 +104,7 @@ class SqliteEnd:
             self._connection.execute("COMMIT")
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _store_errors(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:

@@ -173,7 +173,7 @@ OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql 
 def differences(found: Iterable[Sequence[Any]]) -> list[str]:
     """Return the differences between a file and what the migrations create."""
     there = {(row[0], row[1]): (row[2], _words(row[3])) for row in found}
-    wanted = _wanted()
+    wanted = _expected_objects()
     sentences = [f"{kind} {name} is missing" for kind, name in wanted.keys() - there.keys()]
     sentences += [
         f"{kind} {name} is not as remit made it"
@@ -185,7 +185,7 @@ def differences(found: Iterable[Sequence[Any]]) -> list[str]:
 
 
 @cache
-def _wanted() -> dict[tuple[str, str], tuple[str, str]]:
+def _expected_objects() -> dict[tuple[str, str], tuple[str, str]]:
     with closing(sqlite3.connect(MEMORY)) as connection:
         connection.deserialize(_empty(late=True))
         return {(row[0], row[1]): (row[2], _words(row[3])) for row in connection.execute(OBJECTS)}

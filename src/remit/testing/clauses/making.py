@@ -51,7 +51,7 @@ def _cut(value: object) -> str:
 
 def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
     """Return the event that writes this draft, based on the present entry."""
-    return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
+    return entry_set(entries.after_write(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
 
 
 def hooking(hook: str, url: str = "https://example.com/hook", run: str = "") -> Hook:

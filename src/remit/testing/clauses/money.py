@@ -21,11 +21,11 @@ _LATER: Final = child_remit(_ROOT, "later", holder="helper")
 _ALONG: Final = {"credits": [["part"], ["root", ACCOUNT]]}
 
 
-def _told(kind: str, remit: Remit, data: dict[str, Any]) -> Any:
+def _task_event(kind: str, remit: Remit, data: dict[str, Any]) -> Any:
     return ledger_event(kind, place(remit), remit.holder, NOW, data)
 
 
-def _held(hold: str, amount: int, **more: Any) -> dict[str, Any]:
+def _hold_data(hold: str, amount: int, **more: Any) -> dict[str, Any]:
     return {"hold": hold, "amounts": {"credits": amount}, "purse": _ALONG, "why": "photo", **more}
 
 
@@ -66,11 +66,11 @@ async def money_moves_and_is_neither_made_nor_lost(database: Database) -> None:
     equal(
         await _figures(store, "root"), [60, 30, 0, 30, 0, 0, 1], "and goes through the cap, which one more task shares"
     )
-    placed = _held("h1", 20, state="started", fence=1, until=NOW + SECOND)
-    await append(store, "hold", _told("hold.placed", _PART, placed))
+    placed = _hold_data("h1", 20, state="started", fence=1, until=NOW + SECOND)
+    await append(store, "hold", _task_event("hold.placed", _PART, placed))
     equal(await _figures(store, "part"), [30, 10, 20, 0, 0, 0, 0], "what is held is reserved")
     over = {"steps": {"credits": [["part", 10, 5], ["root", 5, 0], [ACCOUNT, 5, 0]]}, "costs": {"credits": 35}}
-    await append(store, "settle", _told("hold.settled", _PART, _held("h1", 20, **over)))
+    await append(store, "settle", _task_event("hold.settled", _PART, _hold_data("h1", 20, **over)))
     equal(await _figures(store, "part"), [30, 0, 0, 0, 30, 5, 0], "what it cost more is taken where there is money")
     equal(await _figures(store, ACCOUNT), [100, 65, 0, 30, 5, 0, 0], "above it")
     closes: dict[str, Any] = {"closes": [["part", "credits", "carve", ["root", ACCOUNT], 30, 30, 5]]}
@@ -97,12 +97,12 @@ async def money_that_is_added_is_taken_above(database: Database) -> None:
     await _funded(store)
     given: dict[str, Any] = {"question": "q1", "unit": "credits", "amount": 40, "why": "", "by": "ann"}
     given |= {"adds": [["part", 40], ["root", 10]], "takes": [["root", 40], [ACCOUNT, 40]]}
-    await append(store, "give", _told("lease.raised", _PART, given))
+    await append(store, "give", _task_event("lease.raised", _PART, given))
     equal(await _figures(store, "part"), [70, 70, 0, 0, 0, 0, 0], "a lease that is raised has more")
     equal(await _figures(store, "root"), [70, 0, 0, 70, 0, 0, 1], "the one above is raised as far as it has too little")
     equal(await _figures(store, ACCOUNT), [100, 30, 0, 70, 0, 0, 0], "and the account gives it")
     try:
-        await append(store, "give more", _told("lease.raised", _PART, given))
+        await append(store, "give more", _task_event("lease.raised", _PART, given))
     except StoreError:
         refused = True
     else:
@@ -114,9 +114,9 @@ async def money_that_is_added_is_taken_above(database: Database) -> None:
 async def more_than_there_is_cannot_be_written(database: Database) -> None:
     store = database.store("one")
     await _funded(store)
-    placed = _held("h1", 31, state="held", fence=1, until=NOW)
+    placed = _hold_data("h1", 31, state="held", fence=1, until=NOW)
     try:
-        await append(store, "hold", _told("hold.placed", _PART, placed))
+        await append(store, "hold", _task_event("hold.placed", _PART, placed))
     except StoreError:
         refused = True
     else:
@@ -130,19 +130,19 @@ async def calls_are_held_until_they_end(database: Database) -> None:
     store = database.store("one")
     await _funded(store)
     for hold, until, person in (("h1", NOW + 5, "ann"), ("h2", NOW + 9, "")):
-        held = _held(hold, 5, state="held", fence=1, until=until, person=person)
-        await append(store, hold, _told("hold.placed", _PART, held))
+        held = _hold_data(hold, 5, state="held", fence=1, until=until, person=person)
+        await append(store, hold, _task_event("hold.placed", _PART, held))
     equal(await _ties(store, "part"), [2], "a task has calls under way")
     equal([one.id for one in await look(store, lambda view: view.holds("part"))], ["h1", "h2"], "which are listed")
     equal([one.id for one in await look(store, lambda view: view.holds_expired(NOW + 5, 9))], ["h1"], "and are late")
     equal(await look(store, lambda view: view.on_hold("credits")), 10, "what is held in all")
     equal(await look(store, lambda view: view.on_hold("credits", agent="lead")), 0, "and for one agent")
     equal(await look(store, lambda view: view.on_hold("credits", person="ann")), 5, "and for one person")
-    await append(store, "start", _told("hold.started", _PART, {"hold": "h1"}))
-    await append(store, "release", _told("hold.released", _PART, _held("h2", 5)))
-    charged = _held("h1", 5, costs={"credits": 5}, uncertain=True, billed={"credits": 9})
+    await append(store, "start", _task_event("hold.started", _PART, {"hold": "h1"}))
+    await append(store, "release", _task_event("hold.released", _PART, _hold_data("h2", 5)))
+    charged = _hold_data("h1", 5, costs={"credits": 5}, uncertain=True, billed={"credits": 9})
     equal(await look(store, lambda view: view.disputed("helper")), None, "no bill is doubted")
-    await append(store, "charge", _told("hold.settled", _PART, charged))
+    await append(store, "charge", _task_event("hold.settled", _PART, charged))
     equal(await _ties(store, "part"), [0], "once they have ended it has none")
     doubted = await both_ways(store, lambda view: [one.claimed if (one := view.disputed("helper")) else None])
     equal(doubted, [{"credits": 9}], "a bill of which not all was charged is doubted")
@@ -158,7 +158,7 @@ async def calls_are_held_until_they_end(database: Database) -> None:
         "by": "",
     }
     back = {**settled, "back": {"credits": [3, ["part"]]}}
-    await append(store, "reconcile", _told("hold.reconciled", _PART, back))
+    await append(store, "reconcile", _task_event("hold.reconciled", _PART, back))
     equal(await look(store, lambda view: view.hold("h1")), None, "until someone says so")
     equal(await look(store, lambda view: view.disputed("helper")), None, "and the bill is settled with it")
     equal(await _figures(store, "part"), [30, 28, 0, 0, 2, 0, 0], "and the rest goes back")
@@ -170,7 +170,7 @@ async def what_is_spent_is_metered_by_the_hour(database: Database) -> None:
     await append(store, "root", started(_ROOT, NOW))
     await append(store, "used", tokens_used(_ANNS, 7, NOW))
     spent = {"costs": {"credits": 4}, "steps": {}, "why": "x", "person": "ann"}
-    await append(store, "spent", _told("credits.spent", _ROOT, spent))
+    await append(store, "spent", _task_event("credits.spent", _ROOT, spent))
     await append(store, "more", tokens_used(_ANNS, 5, NOW + 3600 * SECOND))
     hour = hour_of(NOW)
     for scope, name in (("workspace", ""), ("agent", "lead"), ("session", "s"), ("person", "ann")):

@@ -233,13 +233,19 @@ async def who_works_on_what_is_counted(database: Database) -> None:
     await append(store, "resume", moved("task.resumed", place(work), "helper", NOW, {}))
     counts = await look(store, lambda view: (view.working(), view.running("helper", NOW)))
     equal(counts, (1, 2), "who is answered runs again")
-    held = await look(store, lambda view: (ids(view.held("w1")), ids(view.held("w2")), view.cancelling("w1")))
+    held = await look(
+        store, lambda view: (ids(view.tasks_of_worker("w1")), ids(view.tasks_of_worker("w2")), view.cancelling("w1"))
+    )
     equal([*held], [["work"], [], []], "what each worker has")
     await append(store, "stop", moved("task.cancelling", place(work), "helper", NOW, {}))
     equal(await look(store, lambda view: view.cancelling("w1")), ["work"], "what a worker is to stop")
-    equal(await look(store, lambda view: ids(view.held("w1"))), ["work"], "what is to be stopped is still held")
+    equal(
+        await look(store, lambda view: ids(view.tasks_of_worker("w1"))), ["work"], "what is to be stopped is still held"
+    )
     await store.tx("end work", ending(work, "task.cancelled"))
-    counts = await look(store, lambda view: (len(view.held("w1")), len(view.cancelling("w1")), view.working()))
+    counts = await look(
+        store, lambda view: (len(view.tasks_of_worker("w1")), len(view.cancelling("w1")), view.working())
+    )
     equal(counts, (0, 0, 0), "what a worker has when all has ended")
     equal(await look(store, lambda view: view.spawned("root")), 0, "spawned, when all has ended")
     await sound(store)

@@ -176,10 +176,10 @@ async def _figures_are_told(store: Store, *runs: str) -> None:
     events = await journal(store)
     for run in runs:
         figures = await both_ways(store, lambda view, run=run: [*view.run(run)])
-        equal(figures, [*_told([event for event in events if event.run == run])], f"the figures of {run}")
+        equal(figures, [*_run_figures([event for event in events if event.run == run])], f"the figures of {run}")
 
 
-def _told(events: list[Event]) -> RunFacts:
+def _run_figures(events: list[Event]) -> RunFacts:
     """Return the figures of a run, added up from its events."""
     first = events[0]
     members, tasks, handoffs, tokens, refusals = {first.agent}, 0, 0, 0, 0

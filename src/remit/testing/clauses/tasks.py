@@ -375,7 +375,7 @@ async def tasks_are_listed_page_by_page(database: Database) -> None:
     for number, which in enumerate(several):
         sizes = (1, 4, 100) if number < 4 else (4, 100)  # one by one, every page disturbs and every task is a page
         for size in sizes:
-            whole = await look(store, lambda view, which=which: _listed(view, which))
+            whole = await look(store, lambda view, which=which: _ids_of(view, which))
             pages = _Pages(store, f"{number} {size}", roots[5])
             seen = await pages.through(lambda view, before, which=which, size=size: _page(view, which, before, size))
             equal(seen, whole, f"the tasks of {which}, page by page, {size} on each")
@@ -590,7 +590,7 @@ def _page(view: View, which: Which, before: int | None, size: int) -> list[Recor
     return [record for record, _ in view.tasks(asked)]
 
 
-def _listed(view: View, which: Which) -> list[str]:
+def _ids_of(view: View, which: Which) -> list[str]:
     return ids(_page(view, which, None, 10_000))
 
 

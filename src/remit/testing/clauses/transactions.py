@@ -310,16 +310,16 @@ async def what_is_undone_is_in_no_chapter(database: Database) -> None:
         await each.tx("begin", lambda _view: Decision(None, (twin, *_of("a0", 1_000))))
     for name, count in (("few", 1), ("enough", 30)):
         failed = answer_or_error(store, f"{name} bad", lambda _: Decision(None, (*_of("undone", 1_100), twin)))
-        answers = await asyncio.gather(*_kept(store, name, count), failed, *_kept(store, f"{name} after", count))
+        answers = await asyncio.gather(*_appends(store, name, count), failed, *_appends(store, f"{name} after", count))
         must(isinstance(answers[2], StoreError), f"{name}: a second task with the same id, got {answers[2]!r}")
-        await asyncio.gather(*_kept(spared, name, count), *_kept(spared, f"{name} after", count))
+        await asyncio.gather(*_appends(spared, name, count), *_appends(spared, f"{name} after", count))
         expected = await spared.read(lambda view: view.chapters(0, 100))
         must(len(expected) >= (count > 1), f"{name}: a journal of more than 1,024 events has a chapter")
         equal(await store.read(lambda view: view.chapters(0, 100)), expected, f"{name}: the chapters")
     await sound(store)
 
 
-def _kept(store: Store, name: str, count: int) -> list[Awaitable[Answer]]:
+def _appends(store: Store, name: str, count: int) -> list[Awaitable[Answer]]:
     return [
         answer_or_error(store, name, lambda _view: Decision(None, _of(name, count))),
         answer_or_error(store, f"{name} entry", putting(Draft(name, "key", 1))),

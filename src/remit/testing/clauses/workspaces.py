@@ -108,7 +108,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "keys_of_run": lambda view: view.keys_of_run("root"),
     "key_of_task": lambda view: view.key_of_task("child"),
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
-    "held": lambda view: view.held("worker"),
+    "held": lambda view: view.tasks_of_worker("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
     "tasks": lambda view: [
         *view.tasks(Which()),
@@ -207,17 +207,17 @@ async def workspaces_never_cross(database: Database) -> None:
     methods = {name for name in dir(View) if not name.startswith("_")}
     equal(set(_LOOKS), methods, "this clause asks in every way a view can be asked")
     one, two = database.store("one"), database.store("two")
-    empty = await _seen(database.store("three"))
+    empty = await _all_looks(database.store("three"))
     await _fill(one, "of one", NOW + 5)
-    alone = await _seen(one)
-    equal(await _seen(two), empty, "what is in one workspace does not show in another")
+    alone = await _all_looks(one)
+    equal(await _all_looks(two), empty, "what is in one workspace does not show in another")
     await _fill(two, "of two", NOW + 6)
     await two.tx("more", lambda view: Decision(None, (entry_event(view, Draft("more", "b", "of two")),)))
-    for name, seen in (await _seen(one)).items():
+    for name, seen in (await _all_looks(one)).items():
         equal(seen, alone[name], f"{name} sees its own workspace only")
-    for name, seen in (await _seen(two)).items():
+    for name, seen in (await _all_looks(two)).items():
         must("of one" not in repr(seen), f"{name} shows something of another workspace: {seen!r}")
-    equal(await _seen(database.store("three")), empty, "a third workspace is empty")
+    equal(await _all_looks(database.store("three")), empty, "a third workspace is empty")
     equal(database.workspaces(), ["one", "two"], "the workspaces there are, by name")
     await sound(one)
     await sound(two)
@@ -255,15 +255,15 @@ def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
         ledger_event("hold.settled", place, "lead", NOW, {**held, **unsure}),
         question_event("question.asked", place, "lead", NOW, {**asked, "expires": "reject"}),
         cooling_set("key:A", Cooling(1 + len(mark), NOW, "auth", NOW), NOW),
-        Unsealed("tool.done", NOW, _asked(mark), "root", "s", "root", "lead"),
+        Unsealed("tool.done", NOW, _tool_data(mark), "root", "s", "root", "lead"),
     )
 
 
-def _asked(mark: str) -> dict[str, Json]:
+def _tool_data(mark: str) -> dict[str, Json]:
     return {"tool": mark, "call": mark, "given": mark, "outcome": "done", "asks": {"one": [1, 1, mark]}}
 
 
-async def _seen(store: Store) -> dict[str, object]:
+async def _all_looks(store: Store) -> dict[str, object]:
     return {name: await store.read(look) for name, look in _LOOKS.items()}
 
 

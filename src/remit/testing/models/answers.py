@@ -102,6 +102,6 @@ def deltas(text: str) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def named(event: Mapping[str, Any]) -> ServerEvent:
+def stream_event(event: Mapping[str, Any]) -> ServerEvent:
     """Return a stream event, named by its type."""
     return event["type"], json.dumps(event)

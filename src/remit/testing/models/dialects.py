@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, NamedTuple, cast
 
-from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEvent, TokenCounts, answer, deltas, named
+from remit.testing.models.answers import (
+    ScriptedAnswer,
+    ScriptedCall,
+    ServerEvent,
+    TokenCounts,
+    answer,
+    deltas,
+    stream_event,
+)
 from remit.testing.models.gemini import TOO_LONG, gemini_error, gemini_events, gemini_whole
 from remit.testing.models.http import LAST_CHUNK, chunk, head
 from remit.testing.models.replies import (
@@ -108,7 +116,7 @@ def responses_events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
     """Yield an answer as a stream of numbered events."""
     numbers = count()
     for event in _responses_events(found):
-        yield named({"type": event.pop("type"), "sequence_number": next(numbers), **event})
+        yield stream_event({"type": event.pop("type"), "sequence_number": next(numbers), **event})
 
 
 def _responses_events(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
@@ -212,18 +220,18 @@ def messages_events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
     """Yield an answer as a stream of events."""
     begun = {} if found.usage is None else {"usage": _messages_usage(found.usage._replace(written=1))}
     message: dict[str, Any] = {**_messages_envelope(found), "content": [], "stop_reason": None, **begun}
-    yield named({"type": "message_start", "message": message})
-    yield named({"type": "ping"})
+    yield stream_event({"type": "message_start", "message": message})
+    yield stream_event({"type": "ping"})
     for index, (block, parts) in enumerate(_messages_blocks(found)):
-        yield named({"type": "content_block_start", "index": index, "content_block": block})
+        yield stream_event({"type": "content_block_start", "index": index, "content_block": block})
         for delta in parts:
-            yield named({"type": "content_block_delta", "index": index, "delta": delta})
-        yield named({"type": "content_block_stop", "index": index})
+            yield stream_event({"type": "content_block_delta", "index": index, "delta": delta})
+        yield stream_event({"type": "content_block_stop", "index": index})
     told = {} if found.usage is None else {"usage": {"output_tokens": found.usage.written}}
-    yield named(
+    yield stream_event(
         {"type": "message_delta", "delta": {"stop_reason": _messages_stop(found), "stop_sequence": None}, **told}
     )
-    yield named({"type": "message_stop"})
+    yield stream_event({"type": "message_stop"})
 
 
 def _messages_blocks(found: ScriptedAnswer) -> Iterator[tuple[dict[str, Any], list[dict[str, str]]]]:
@@ -350,14 +358,14 @@ class Spelled:
         return tuple(_pieces(body[: len(body) // 2], len(self.parts)))
 
 
-def spelled(reply: ModelReply, request: ModelRequest, number: int, created: int) -> Spelled:
+def in_dialect(reply: ModelReply, request: ModelRequest, number: int, created: int) -> Spelled:
     """Return a reply in the dialect of the request."""
     match reply:
         case Slow():
-            inner = spelled(reply.reply, request, number, created)
+            inner = in_dialect(reply.reply, request, number, created)
             return replace(inner, seconds=inner.seconds + reply.seconds)
         case Cut():
-            return replace(spelled(reply.reply, request, number, created), whole=False)
+            return replace(in_dialect(reply.reply, request, number, created), whole=False)
         case Says() | Calls() | Empty():
             return _answered(answer(reply, request, number, created), request)
         case Reset():

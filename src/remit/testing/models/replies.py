@@ -122,7 +122,7 @@ def source(replies: Sequence[ModelReply]) -> str:
     """Return a script as a Python module, to be stored next to a test."""
     counted = {"Usage" for reply in replies if isinstance(getattr(reply, "usage", None), Usage)}
     names = ", ".join(sorted({type(reply).__name__ for reply in replies} | counted))
-    lines = [f"    {_spelled(reply)}," for reply in replies]
+    lines = [f"    {_constructor_text(reply)}," for reply in replies]
     return "\n".join((f"from remit.testing.models import {names}", "", "SCRIPT = [", *lines, "]", ""))
 
 
@@ -159,14 +159,14 @@ def _usage(given: Mapping[str, Any] | None) -> UsageGiven:
     return Usage(read, written, cached) if cached else (read, written)
 
 
-def _spelled(reply: ModelReply) -> str:
+def _constructor_text(reply: ModelReply) -> str:
     given: list[str] = []
     for field in fields(reply):
         value = getattr(reply, field.name)
         if field.default is MISSING:
             given.append(repr(value))
         elif field.name == "also" and value:
-            given.append(f"also=[{', '.join(map(_spelled, value))}]")
+            given.append(f"also=[{', '.join(map(_constructor_text, value))}]")
         elif value != field.default:
             given.append(f"{field.name}={value!r}")
     return f"{type(reply).__name__}({', '.join(given)})"

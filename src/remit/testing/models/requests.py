@@ -68,7 +68,7 @@ def read(incoming: Incoming) -> ModelRequest:
     dialect = dialect_at(incoming.path)
     assert dialect is not None
     body = _object(incoming.body)
-    model, stream = _asked(incoming.path, body)
+    model, stream = _model_and_stream(incoming.path, body)
     if not isinstance(model, str) or not model:
         raise BadHttp(400, "the request names no model; give 'model' as text")
     if not isinstance(stream, bool):
@@ -90,7 +90,7 @@ def read(incoming: Incoming) -> ModelRequest:
     )
 
 
-def _asked(path: str, body: JsonObject) -> tuple[object, object]:
+def _model_and_stream(path: str, body: JsonObject) -> tuple[object, object]:
     """Return the model and the wish for a stream, from the path or from the body."""
     found = _GEMINI.fullmatch(path)
     if found is not None:

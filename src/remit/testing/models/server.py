@@ -16,7 +16,7 @@ from remit.errors import RemitError
 from remit.ports import Clock
 from remit.testing.doubles import PATIENCE
 from remit.testing.models.answers import asked_tokens
-from remit.testing.models.dialects import Spelled, error, plain, spelled
+from remit.testing.models.dialects import Spelled, error, in_dialect, plain
 from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incoming, reset
 from remit.testing.models.replies import KINDS, ModelReply
 from remit.testing.models.requests import (
@@ -94,7 +94,7 @@ class ModelServer:
         try:
             given = self._script(request)
             reply = await given if isawaitable(given) else given
-            return spelled(_checked(reply), request, number, self._clock.now() // SECOND)
+            return in_dialect(_checked(reply), request, number, self._clock.now() // SECOND)
         except Exception as fault:  # noqa: BLE001 - a test's own function
             sentence = str(fault) if isinstance(fault, ScriptFailed) else f"{type(fault).__name__}: {fault}"
             self.faults.append(f"request {number}, to {request.model}: {sentence}")
