@@ -7,6 +7,7 @@ process that ends a task exports it. A span is made when its task ends.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -34,6 +35,7 @@ except ImportError as error:
 
 _MICRO: Final = 1_000  # nanoseconds; remit counts microseconds
 _BAD_ENDS: Final = frozenset(("failed", "dead"))
+_RUNS: Final = 1_000  # whose trace is remembered: every task of a run asks for it several times
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
@@ -78,6 +80,7 @@ def current_trace() -> str:
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(_RUNS)
 def trace_id(workspace: str, run: str) -> int:
     """Return the id of the trace of a run that belongs to no other trace."""
     return int.from_bytes(sha256(f"trace/{workspace}/{run}".encode()).digest()[:16])
@@ -117,6 +120,7 @@ class Spans:
         self._tracer = cast("Tracer", provider.get_tracer(names.SCOPE, __version__))
         self._ids = _DerivedIds()
         self._tracer.id_generator = self._ids
+        self._flags = lru_cache(_RUNS)(self._sampled)
 
     def committed(self, events: Sequence[Event], agents: Agents) -> None:
         """Do nothing: spans are made at their end."""
@@ -135,7 +139,7 @@ class Spans:
         here = SpanContext(known, span, is_remote=False, trace_flags=flags)
         return trace.set_span_in_context(NonRecordingSpan(here), Context())
 
-    def _flags(self, id_: int) -> TraceFlags:
+    def _sampled(self, id_: int) -> TraceFlags:
         """Return whether the sampler takes the traces that begin with this id: all processes must agree."""
         taken = self._tracer.sampler.should_sample(None, id_, names.INVOKE_AGENT).decision.is_sampled()
         return TraceFlags(TraceFlags.SAMPLED if taken else TraceFlags.DEFAULT)
