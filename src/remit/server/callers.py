@@ -41,7 +41,8 @@ class Caller(NamedTuple):
             raise Forbidden(f"this needs a key with the scope {scope}; `remit access make` creates one")
 
     def op(self, key: str) -> str:
-        """Return the operation id of an Idempotency-Key: two keys of a workspace never share one."""
+        """Return the operation id of a request with this Idempotency-Key, or "" without one. Callers with different
+        access keys never share an id."""
         if not key:
             return ""
         whole = f"{self.access or 'token'}/{key}"

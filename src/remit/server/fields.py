@@ -168,7 +168,7 @@ AgentNames: TypeAlias = Annotated[list[AgentName], Field(max_length=_NAMES)]
 
 
 def scopes_of(given: list[str | ScopeBody]) -> list[str | ContextScope]:
-    """Return the scopes of a body as the kernel takes them."""
+    """Return the scopes of a request in the form that `sees=` and `writes=` take."""
     return [one if isinstance(one, str) else one.scope for one in given]
 
 

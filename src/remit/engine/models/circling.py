@@ -341,21 +341,20 @@ class Circle:
         whom = (await self._resolved(_ask_of(self._live, self._call))).agent if hop else self._call.name
         stale = talk.rounds.in_vain(talk.round)
         times = talk.rounds.refused(self.rule, whom, talk.round)
-        if rules.refusals is not None and times and times >= rules.refusals - self._beside(whom, rules.refusals):
+        if rules.refusals is not None and times and times >= self._most_refusals(rules.refusals, whom):
             await stop(self._live, f"it was refused again and again: {value}", self.rule)
         most = rules.most(asks=self.asks)
         if most is not None and stale >= most + MORE:
             await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
 
-    def _beside(self, whom: str, refusals: int) -> int:
-        """Return 1 if this task is stopped one refusal earlier, otherwise 0. That is so if no asker waits for it, if
-        one task may have at least two equal refusals (`refusals`), and if it and the concurrent tasks of its agent have
-        had twice as many."""
+    def _most_refusals(self, usual: int, whom: str) -> int:
+        """Return the number of equal refusals after which this task is stopped: `usual`, or one less if no asker waits
+        for it, `usual` is two or more, and the concurrent tasks of its agent and itself had twice as many together."""
         key, live = refusal_key(self.rule, whom), self._live
-        if live.attempt.asked_how == "delegate" or refusals < MORE:
-            return 0
-        beside = self._circles.outcomes_of(live.remit.root).refused_beside(live.remit.holder, key)
-        return 1 if beside >= refusals * MORE else 0
+        if live.attempt.asked_how == "delegate" or usual < MORE:
+            return usual
+        together = self._circles.outcomes_of(live.remit.root).refused_beside(live.remit.holder, key)
+        return usual - 1 if together >= usual * MORE else usual
 
     def _gained(self) -> None:
         self._live.conversation.rounds.gained(self._live.conversation.round)
