@@ -38,7 +38,7 @@ WHOLE = {
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
 SORTED = {
-    *("below", "held", "due", "front", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
+    *("below", "tasks_of_worker", "due", "front", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
     *("entries_recent", "entries_recent_from", "waiting", "orphans", "events_of_run", "events_of_session"),
     *("events_of_session_latest", "tasks_of_session", "runs_of_session"),
 }
@@ -372,7 +372,7 @@ def test_every_statement_on_postgresql_is_answered_through_an_index_that_begins_
 
 
 # What workers ask again and again, and how many rows of tasks each may read, however many there are.
-EACH_SECOND = {"front": 20, "has_due": 2, "due": 20, "next_due": 1, "late": 10, "held": 31, "cancelling": 0}
+EACH_SECOND = {"front": 20, "has_due": 2, "due": 20, "next_due": 1, "late": 10, "tasks_of_worker": 31, "cancelling": 0}
 EACH_SECOND |= {"unseen": 4, "working": 40, "resuming": 0, "running": 31, "open_tasks": 40}
 EACH_SECOND |= {"prunable": 8, "roots": 10, "below": 8, "of_run": 8}
 FIGURES = {"now": 5_000_000, "limit": 10, "losses": 5, "after": 0, "before": 3_000_000}

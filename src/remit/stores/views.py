@@ -342,7 +342,7 @@ class QueueQueries(Queries):
         return self._records("late", now=now, limit=limit)
 
     def tasks_of_worker(self, worker: str) -> list[Record]:
-        return self._records("held", worker=worker)
+        return self._records("tasks_of_worker", worker=worker)
 
     def cancelling(self, worker: str) -> list[str]:
         return [row[0] for row in self._rows("cancelling", worker=worker)]

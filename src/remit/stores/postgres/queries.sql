@@ -256,7 +256,7 @@ UNION ALL
 SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
 FROM pg_proc p WHERE p.pronamespace = (SELECT oid FROM ours) AND left(p.proname, 13) <> 'procrastinate';
 
--- name: held
+-- name: tasks_of_worker
 -- Uses the index of open tasks, which the planner does not find for a list of states.
 SELECT @task
 FROM task WHERE workspace = :workspace AND worker = :worker AND worker > '' AND ended IS NULL

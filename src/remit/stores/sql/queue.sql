@@ -99,7 +99,7 @@ SELECT min(ready_at) FROM task WHERE workspace = :workspace AND state = 'pending
 SELECT @task
 FROM task WHERE workspace = :workspace AND state = 'pending' AND until <= :now ORDER BY until LIMIT :limit;
 
--- name: held
+-- name: tasks_of_worker
 -- Each state has its own index, so only open tasks are read.
 SELECT @task
 FROM task

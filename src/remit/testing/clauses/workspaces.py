@@ -108,7 +108,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "keys_of_run": lambda view: view.keys_of_run("root"),
     "key_of_task": lambda view: view.key_of_task("child"),
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
-    "held": lambda view: view.tasks_of_worker("worker"),
+    "tasks_of_worker": lambda view: view.tasks_of_worker("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
     "tasks": lambda view: [
         *view.tasks(Which()),
