@@ -44,7 +44,7 @@ def keywords_json(how: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def given_again(kept: Mapping[str, Json]) -> dict[str, Any]:
-    """Return the keywords that `kept` wrote."""
+    """Return the keywords that `keywords_json` wrote."""
     return {name: _READS[name](value) if name in _READS else value for name, value in kept.items()}
 
 

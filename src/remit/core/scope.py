@@ -245,7 +245,7 @@ def memory_of(agent: str) -> Scope:
 
 
 def restored(texts: list[str]) -> Sees:
-    """Return the scopes that `spelled` wrote."""
+    """Return the scopes that `scope_texts` wrote."""
     return ANY if texts == ["*"] else frozenset(_read(text) for text in texts)
 
 

@@ -50,7 +50,7 @@ class Dialect(Protocol[Message, Answer]):
         ...
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[Message]:
-        """Return the messages that `written` wrote, with these results in the places left empty."""
+        """Return the messages that `messages_json` wrote, with these results in the places left empty."""
         ...
 
     def result(self, value: Any, call: str) -> Any:
