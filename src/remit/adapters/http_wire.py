@@ -117,8 +117,8 @@ class HttpWire:
 
     @asynccontextmanager
     async def _client(self) -> AsyncGenerator[httpx.AsyncClient]:
-        """Yield the client that is kept, or one for this call: a program may use several event loops, one after
-        another, and a connection belongs to one."""
+        """Yield the client that `open` has made. Without `open`, yield a new client and close it after the body: a
+        connection belongs to one event loop, and a program may use several loops, one after another."""
         if self._kept is not None:
             yield self._kept
             return

@@ -143,7 +143,8 @@ def _argv(value: list[str]) -> None:
 
 
 def _with(kind: Callable[..., object]) -> Callable[[Any], object]:
-    """Return a check that builds the value of a whole table."""
+    """Return a check for a table of the configuration. It calls `kind` with the settings of the table as keyword
+    arguments, and `kind` raises `BadInput` for values that cannot be used."""
     return lambda table: kind(**table)
 
 

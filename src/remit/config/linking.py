@@ -220,7 +220,8 @@ def _script(file: Path, problems: Problems, path: tuple[str, ...]) -> Script:
 
 
 def warn_of_missing(read: Document) -> None:
-    """Add a warning for each key, price and folder that is missing here."""
+    """Add a warning to the document for each key, price and folder that it needs and that is missing on this
+    machine."""
     _folder(read)
     prices = _prices(read) if _limits_money(read.tables) else None
     for name, table in tables_of(read.tables, "agents").items():

@@ -64,7 +64,7 @@ def keep_page(address: str) -> Path:
 
 
 def forget_page() -> None:
-    """Remove the page that this process has written, if any."""
+    """Remove the page that `keep_page` has written in this process, if there is one."""
     with suppress(OSError, BadInput):
         _page_file().unlink(missing_ok=True)
 

@@ -171,7 +171,8 @@ def _read_trusted() -> dict[str, str]:
 
 
 def _keep(kept: Mapping[str, str]) -> None:
-    """Write to a temporary file and replace, so that two concurrent commands leave a whole file."""
+    """Write the trusted folders and their digests to the trust file. The file is replaced as a whole, so it stays
+    complete even if two commands write it concurrently."""
     place = _place()
     text = json.dumps(kept, indent=2, sort_keys=True)
     try:

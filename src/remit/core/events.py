@@ -213,7 +213,7 @@ def labels_given(by: object, tags: object, meta: object, trace: object = "") -> 
 
 
 def trace_given(given: object) -> str:
-    """Return a W3C traceparent. Raise `BadInput` if it is none."""
+    """Return the given W3C traceparent. Raise `BadInput` if it is not one."""
     if not isinstance(given, str) or _TRACE.fullmatch(given) is None:
         raise BadInput(f"trace is a W3C traceparent, such as 00-{'4b' * 16}-{'f0' * 8}-01, not {shown(given)}")
     return given

@@ -47,7 +47,8 @@ class Refusals:
 
 
 class Refusable:
-    """One hop that may be refused, with the counter of its task."""
+    """One hop that may be refused. Its task records the first refusals as events and only counts the others;
+    `is_recorded` returns whether this one is recorded."""
 
     __slots__ = ("_tally",)
 

@@ -130,8 +130,8 @@ class Life:
     # -- stopping --------------------------------------------------------------------------------------------------
 
     def cancel(self, why: str) -> bool:
-        """Stop the attempt for good. Return whether the agent has to leave its cancel scope: False if the attempt is
-        over."""
+        """Mark the attempt as cancelled. Return whether its cancel scope must now be cancelled: False if the end of the
+        attempt is already recorded."""
         if self._stops("cancelled"):
             self.why = why
         return not self.is_over

@@ -30,7 +30,7 @@ class Done(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A message from another member."""
+    """A message from an agent's inbox, as its prompt shows it."""
 
     sender: str
     text: str

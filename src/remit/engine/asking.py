@@ -167,7 +167,8 @@ class StartingPlan(Starting, Planning, total=False):
 
 
 class SubmittingPlan(StartingQueued, LeadingKept, total=False):
-    """The keywords of a queued plan or team."""
+    """The keyword arguments for submitting a plan or a team to the queue: those of a queued run, and the plan options
+    that can be stored."""
 
 
 class DelegatingTeam(Along, LeadingKept, total=False):

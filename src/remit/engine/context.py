@@ -363,8 +363,9 @@ class HolderAccess:
         return version
 
     async def _put(self, draft: Draft) -> int:
-        """Write an entry, or find the version written in an earlier attempt, and return its version. A new try writes
-        again, unless the write had an expected version: that very write has changed it."""
+        """Write an entry and return its version. If an earlier attempt has done this write, return the version that it
+        wrote. A retry after a failure writes again, except with `draft.expect`: the first write has changed the
+        version, so a second one would fail."""
         live, where = self._live, (draft.namespace, draft.key)
         what, carries = draft.value, None
         if not isinstance(what, str):

@@ -291,7 +291,8 @@ class Delegations:
         return outcome
 
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE, batch: Batch | None = None) -> Outcome:
-        """Delegate one of several parts that go out together; repeats are judged for all of them together."""
+        """Delegate one part of a parallel delegation. `again` is how often the same group of parts was delegated. With
+        a `batch`, a newly admitted part starts only when every part has been judged or waits for something else."""
         ticket = Ticket(batch)
         try:
             ops = asker.operations.ids("delegate", *question(wish))
@@ -391,8 +392,9 @@ class Delegations:
     # -- reruns -----------------------------------------------------------------------------------------------
 
     async def _known_outcome(self, asker: LiveTask, ops: list[str]) -> Known:
-        """Return what is known of the same delegation from earlier attempts. A failure of an earlier try does not
-        count: the delegation is retried, and reuses its finished work."""
+        """Return what earlier attempts of the asker left of this delegation. `ops` are its operation ids: that of this
+        try, then those of earlier tries. Of an earlier try only a completed task counts. Anything else is delegated
+        again, and the new task reuses the finished work."""
 
         def look(view: View) -> Known:
             asker.must_hold(view)
@@ -481,8 +483,9 @@ def _begun_before(view: View, op: str) -> str:
 
 
 def _finished(view: View, record: Record, operations: Operations) -> Record | None:
-    """Return the task that completed for a delegation of an earlier try, among all of its lineage, or None; each is
-    used once."""
+    """Return a completed task for a delegation that its asker repeats after a failure, or None. `record` is the task
+    that was started before the failure; all tasks of its lineage are searched. A task whose result this attempt has
+    already used is left out."""
     tried = (record, *view.lineage(origin_of(record)))
     return next((one for one in tried if one.state == "completed" and not operations.was_given(one.id)), None)
 

@@ -385,7 +385,7 @@ class QueueView(Protocol):
         ...
 
     def late(self, now: int, limit: int) -> list[Record]:
-        """Return pending tasks that are past their time, the longest overdue first."""
+        """Return pending tasks whose expiry has passed, the longest overdue first."""
         ...
 
     def tasks_of_worker(self, worker: str) -> list[Record]:
@@ -476,7 +476,7 @@ class TallyView(Protocol):
 
     def tally_row(self, width: int, start: int, agent: str) -> TallyRow | None: ...
     def under_way(self, task: str) -> "UnderWay | None":
-        """Return the facts about a task that had not ended at that event, or None."""
+        """Return what the statistics store about a task that had not ended at event `tallied()`, or None."""
         ...
 
     def open_runs(self, window: "Window", agent: str | None = None) -> Counter[str]:
@@ -556,7 +556,7 @@ class QuestionView(Protocol):
         ...
 
     def questions_expired(self, now: int, limit: int) -> list[Question]:
-        """Return open questions that are past their time."""
+        """Return open questions whose expiry has passed."""
         ...
 
     def questions_open(self, limit: int) -> list[Question]:

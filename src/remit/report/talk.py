@@ -195,7 +195,7 @@ def _part(part: dict[str, Any]) -> Utterance:
 
 
 def _langchain(kind: str, data: dict[str, Any]) -> Utterance:
-    """Return the message of langchain."""
+    """Return a message of LangChain as an utterance. `kind` is the type of the message, `data` has its fields."""
     words = _text(data.get("content"))
     if kind == "tool":
         return Utterance("tool", words, call=str(data.get("tool_call_id", "")))

@@ -139,7 +139,8 @@ def kept_from(step: PlanStep) -> str:
 
 
 def nodes_first(nodes: Sequence[Node], most: int | None) -> tuple[list[Node], list[Node]]:
-    """Return as many tasks as fit, and the rest. All fit in their order; otherwise the most urgent come first."""
+    """Return at most `most` tasks, and the rest. If all fit, they keep their order; otherwise the most urgent come
+    first."""
     if most is None or len(nodes) <= most:
         return [*nodes], []
     ranked = sorted(nodes, key=lambda node: urgency(node.state))
@@ -147,8 +148,9 @@ def nodes_first(nodes: Sequence[Node], most: int | None) -> tuple[list[Node], li
 
 
 def steps_first(plan: Sequence[PlanStep], most: int | None) -> tuple[list[PlanStep], list[PlanStep]]:
-    """Return as many steps as fit, in the same way; a step that failed itself comes before one that failed with a
-    dependency."""
+    """Return at most `most` steps, and the rest. If all fit, they keep their order; otherwise the most urgent come
+    first. Of equally urgent steps, those with a task come first, so a step that failed itself comes before one that
+    failed with a dependency."""
     if most is None or len(plan) <= most:
         return [*plan], []
     ranked = sorted(plan, key=lambda step: (urgency(step.state), not step.task))

@@ -97,7 +97,7 @@ class StatsFilter(TypedDict, total=False):
 
 
 def which_tasks(given: TaskFilter) -> Which:
-    """Return the caller's filter for tasks. Raise `BadInput` if it is invalid."""
+    """Check the keywords of a task filter, and return the filter for the store. Raise `BadInput` if one is invalid."""
     return _which(_checked_filter("tasks", given, TaskFilter))
 
 

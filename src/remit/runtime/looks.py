@@ -54,8 +54,8 @@ UNDELIVERED: Final = 100  # result messages that no agent read, in a list of tas
 
 
 class TaskLook(NamedTuple):
-    """Tasks of a list, the processes at that time, and the results that were not delivered because their asker had
-    ended."""
+    """Tasks of a list, the processes with a heartbeat at the time of the read, and the results that were not delivered
+    because their asker had ended."""
 
     tasks: list[TaskLine]
     crew: "Crew"
@@ -63,7 +63,8 @@ class TaskLook(NamedTuple):
 
 
 class RunLook(NamedTuple):
-    """Runs of a list, the processes at that time, and the present state of each run, by id."""
+    """Runs of a list, the processes with a heartbeat at the time of the read, and the present state of each run, by
+    id."""
 
     runs: list[RunLine]
     crew: "Crew"
@@ -71,14 +72,14 @@ class RunLook(NamedTuple):
 
 
 class RecordLook(NamedTuple):
-    """The records of some tasks, and the processes at that time."""
+    """The records of some tasks, and the processes with a heartbeat at the time of the read."""
 
     records: list[Record]
     crew: "Crew"
 
 
 class DetailLook(NamedTuple):
-    """A task in detail, and the processes at that time."""
+    """A task in detail, and the processes with a heartbeat at the time of the read."""
 
     detail: "Detail"
     crew: "Crew"

@@ -93,7 +93,8 @@ class WorkspaceQuestions:
 
 
 def _questions_in(view: View, run: str | None, task: str | None) -> list[Question]:
-    """Return the questions of a run, of a task, or of a task in a run: open ones by their end, then the latest."""
+    """Return the questions of a run or of a task; of the task, if both are given and it belongs to the run. Open
+    questions come first, the first to expire first. The others follow, the latest asked first."""
     record = view.record(task) if task is not None else None
     where = run if task is None else record.run if record is not None and run in (None, record.run) else None
     ids = view.questions_of_run(where) if where is not None else []

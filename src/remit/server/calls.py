@@ -141,7 +141,7 @@ class Row(NamedTuple):
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield the texts in a value from outside, up to a number that no error needs more of."""
+    """Yield the texts in a value, at any depth, with the keys of its mappings. Stop after 1,000 values, of any type."""
     waiting, seen = [value], 0
     while waiting and seen < 1_000:
         seen += 1

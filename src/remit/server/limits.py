@@ -121,7 +121,8 @@ class FairTurns:
         return FairTurn(self, workspace)
 
     async def begin(self, workspace: str) -> None:
-        """Wait for a turn. Raise `TooMany` if too many wait already."""
+        """Wait until a request of this workspace may run, and count it as running until `end`. Raise `TooMany` if too
+        many requests of the workspace wait already."""
         self._seen[workspace] = self._ticks()
         self._seen.move_to_end(workspace)
         if workspace not in self._waiting and self._has_room(workspace):

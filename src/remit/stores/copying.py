@@ -46,7 +46,7 @@ def copy_statements(table: str, has: TableColumns, mark: str) -> CopyStatements:
 
 
 def after_row(has: TableColumns, row: tuple[object, ...]) -> list[object]:
-    """Return the key of a row, without the workspace."""
+    """Return the values of a row's primary key, without `workspace`. The next page of a copy starts after them."""
     values = dict(zip(has.columns, row, strict=True))
     return [values[name] for name in has.key]
 

@@ -44,7 +44,7 @@ _opening = threading.Lock()  # held while a file is opened: a fork in between wo
 
 @contextmanager
 def opening() -> Generator[None]:
-    """Open a file in the body, while no process forks."""
+    """Delay forks of this process until the body has opened its file. One body runs at a time."""
     with _opening:
         yield
 

@@ -447,8 +447,8 @@ class Journal:
         return True
 
     def _add_chapters(self, workspace: str, upto: int) -> None:
-        """Write the chapters that are missing, up to this event. Each begins where the one before it ended, so none is
-        ever left out. Where everything is cut there is none."""
+        """Write the missing chapters up to event `upto`. A chapter summarizes about a thousand events for searches. The
+        ranges of events follow each other without a gap. A range whose events are all cut gets no chapter."""
         rows = self._sql.query("chapter_end", (workspace,))
         end = rows[0][0] if rows else 0
         while end < upto:

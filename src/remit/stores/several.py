@@ -39,7 +39,8 @@ _POLL: Final = 0.05
 
 
 class KnownMarks:
-    """The marks of one database, and since when they are known. Any thread may ask."""
+    """A cache of the move marks of one database, with the time when they were read. Its methods may be called from any
+    thread."""
 
     def __init__(self, member: Member) -> None:
         self._member = member

@@ -167,7 +167,8 @@ class RequestPassage:
 
 
 def _pieces(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """Return the bytes of an answer. They are not compressed, as we asked, unless the provider says that they are."""
+    """Return the body of a provider's answer in pieces. If the provider names a content encoding, the body is
+    decompressed; requests ask for an uncompressed body."""
     return answer.aiter_bytes() if "content-encoding" in answer.headers else answer.aiter_raw()
 
 

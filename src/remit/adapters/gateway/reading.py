@@ -176,7 +176,7 @@ def _data(event: bytes) -> str:
 
 
 Take = Callable[[AnswerRead, dict[str, Any]], bool]
-"""Reads one event into the answer. Returns whether the event and all later ones are held back until the record."""
+"""Reads one event into the answer. Returns whether it and all later ones are held back until the answer is recorded."""
 
 
 class StreamedAnswer:
@@ -212,7 +212,7 @@ class StreamedAnswer:
 
 
 class WholeAnswer:
-    """Reads an answer that is not streamed. All of it is held back until the record."""
+    """Reads an answer that is not streamed. All its bytes are held back until the answer is recorded."""
 
     def __init__(self, take: Take) -> None:
         self.answer = AnswerRead()

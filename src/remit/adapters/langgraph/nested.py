@@ -59,7 +59,9 @@ def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) ->
 
 
 def _counted(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Count the runs of graphs that tools start. A graph that is a node of another is part of that run."""
+    """Return `invoke` or `ainvoke` of a graph, wrapped. If a tool runs the graph inside a turn, the run counts as a
+    nested run and may be refused like a delegation. A graph that is a node of another graph belongs to the run of that
+    graph and is not counted."""
 
     def run(self: Any) -> AbstractContextManager[object]:
         if governing() is None or not isinstance(at_work(), BoxedTool):

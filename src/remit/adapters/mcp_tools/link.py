@@ -241,7 +241,9 @@ _alive: set[asyncio.Task[None]] = set()  # strong references, because a loop has
 
 
 class Link:
-    """A connection that is opened at once. `over` ends it; `ended` says that the next call needs a new one."""
+    """A connection to an MCP server. The constructor starts to connect, in an asyncio task.
+
+    Setting the event `over` ends the connection. If `ended` is true, the next call needs a new `Link`."""
 
     CLOSED: Final = "Connection closed"  # mcp's message for a lost connection
 

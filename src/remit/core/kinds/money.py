@@ -130,8 +130,8 @@ class CreditsSpent(TypedDict):
 
 
 class LedgerCarried(TypedDict):
-    """The data of `ledger.carried`: rows of the ledger, copied because the events that led to them are removed from the
-    journal; and the hour before which no spending is metered."""
+    """The data of `ledger.carried`: rows of the ledger, copied because the events that they come from are being removed
+    from the journal. Meter rows of hours before `forgotten` are deleted."""
 
     leases: list[dict[str, Json]]
     holds: list[dict[str, Json]]

@@ -269,7 +269,8 @@ class LiveTask:
     # -- operations ------------------------------------------------------------------------------------
 
     def op(self, what: str, *about: str) -> str:
-        """Return the id of the next operation of this name."""
+        """Return the id of the next operation of the kind `what`. A rerun gets the same ids. Operations with different
+        `about` are counted separately."""
         return self.operations.ids(what, *about)[0]
 
     def guarded(self, decide: Decide[T]) -> Decide[T]:

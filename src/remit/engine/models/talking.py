@@ -301,8 +301,8 @@ _OF_MODEL: Final = frozenset(("text", "told"))  # fields of the record of a requ
 
 
 class Earlier(NamedTuple):
-    """The remains of a turn's earlier conversations: the number of answers of the latest, the used tools, the delivered
-    messages, and the tools' effects on the turn."""
+    """The state that a turn's earlier conversations left behind: the number of answers of the latest, the used tools,
+    the delivered messages, and the tools' effects on the turn."""
 
     positions: int
     used: list[UsedBefore]
@@ -432,7 +432,8 @@ def _left_over(view: View, operations: Operations, generation: int) -> dict[str,
 
 
 def _earlier(view: View, operations: Operations, generation: int) -> Earlier:
-    """Return the remains of a turn's conversations before this generation."""
+    """Return what the conversations of a turn left behind before its restart number `generation`: the number of answers
+    of the latest, and of all of them the used tools, the delivered messages and the effects on the turn."""
     asked = _before(view, operations, "models", generation)
     latest = f"{_recorded_place(operations, 'models', generation - 1)}talk/"
     answers = [op for op, event in asked if event.kind == "model.answered" and op.startswith(latest)]

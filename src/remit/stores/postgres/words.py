@@ -152,8 +152,9 @@ class Courier:
         return not self._hearers
 
     def start_sending(self, lines: Iterable[SharedWords], by: str = "") -> None:
-        """Send the words of these lines for a while: another process has announced that it listens. For one that is
-        new, answers under way are sent from their beginning."""
+        """Send the text that models stream in these lines to other processes, for `WordsPace.wanted` seconds from now.
+        `by` is the process that has announced that it listens. If `by` is new, each answer in progress is sent from its
+        beginning."""
         with self._lock:
             for line in lines:
                 sender = self._senders.get(line.name)

@@ -149,8 +149,10 @@ Identity: TypeAlias = tuple[int, int]  # the device and the number of a file
 
 
 class Whereabouts:
-    """The files of one store, as they were when it was opened. A store in memory has none. `path` finds them from every
-    folder that the process changes to; `where` is the name for people. `looks` says how a read-only store is opened."""
+    """The identities of the files of one store, as they were when it was opened. A store in memory has none.
+
+    `check` compares them with the present files. `where` is the name of the store in errors. `path` is absolute, so it
+    stays valid if the process changes its folder. `looks` has SQLite's URI parameters for a read-only store."""
 
     def __init__(self, where: str, path: str, *, lasting: bool, looks: str = "") -> None:
         self._where = where

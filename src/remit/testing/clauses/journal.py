@@ -509,8 +509,8 @@ async def what_may_outlive_a_run_is_found(database: Database) -> None:
 
 
 async def a_journal_is_cut_where_an_event_says_so(database: Database) -> None:
-    """The events in a gap are deleted. A gap absorbs smaller ones, and is found by its end, by its surroundings and by
-    the event that declares it."""
+    """An event that declares a gap deletes the events in it. A larger gap replaces the gaps inside it. A gap is found
+    by the event after it, by a range of events that it overlaps or touches, and by the event that declares it."""
     store = database.store("one")
     root = first_remit("root", session="s")
     await store.tx("start", starting(root))

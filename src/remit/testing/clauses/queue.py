@@ -195,7 +195,7 @@ async def queues_are_named_in_order_of_their_characters(database: Database) -> N
 
 
 async def what_is_late_is_found(database: Database) -> None:
-    """Only pending tasks that are past their time; running tasks are not late."""
+    """`View.late` returns the pending tasks whose expiry has passed. It returns no running task."""
     store = database.store("one")
     root = first_remit("root", session="s")
     parts = [child_remit(root, f"part{number}", holder="helper", seconds=1 + number) for number in range(3)]
