@@ -1,5 +1,8 @@
 """Lines of work: a task from the queue and all that is delegated below it share one slot, held while anyone works."""
 
+import asyncio
+from functools import partial
+
 import anyio
 import pytest
 
@@ -208,3 +211,99 @@ async def test_a_task_that_is_claimed_again_while_its_old_turn_runs_on_is_anothe
     assert (old.over, new.over, alive.get("task")) == (True, False, new)
     alive.leave(new)
     assert (new.over, len(alive)) == (True, 0)
+
+
+class Restarted:
+    """A lead that waits for a queued task and has delegated to `works`, before and after a restart. Afterwards it
+    requests the delegation only when the queued task is at work."""
+
+    def __init__(self, *, waits: bool) -> None:
+        self.crowd = Crowd()
+        self.begun, self.other_works, self.resumed = anyio.Event(), anyio.Event(), anyio.Event()
+        self._waits = waits
+
+    def join(self, rt: Runtime, *, restarted: bool) -> None:
+        rt.add(Card("lead", asks="*"), partial(self._lead, restarted))
+        rt.add(Card("works", asks="*"), partial(self._work, restarted))
+        rt.add(Card("other"), partial(self._other, restarted))
+        rt.add(Card("third"), echo)
+
+    async def _lead(self, restarted: bool, turn: Turn) -> list[object]:
+        async def delegates() -> object:
+            if restarted:
+                await self.other_works.wait()
+            return await turn.delegate("works", "y")
+
+        return [*await asyncio.gather(submitted(turn, "other", "x"), delegates())]
+
+    async def _work(self, restarted: bool, turn: Turn) -> object:
+        if restarted:
+            self.resumed.set()
+            await self.crowd.work("works")
+        elif not self._waits:
+            self.begun.set()
+            await anyio.sleep_forever()
+        return await submitted(turn, "third", "y") if self._waits else turn.task
+
+    async def _other(self, restarted: bool, turn: Turn) -> str:
+        if not restarted:
+            self.begun.set()
+            await anyio.sleep_forever()
+        self.crowd("other", 1)
+        self.other_works.set()
+        with anyio.move_on_after(1):  # `works` must not be resumed meanwhile
+            await self.resumed.wait()
+        self.crowd("other", -1)
+        return turn.task
+
+
+async def submitted(turn: Turn, agent: str, task: str) -> object:
+    return await (await turn.submit(agent, task)).result()
+
+
+@pytest.mark.rule("concurrency.line")
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_is_resumed_in_a_line_that_waits_takes_a_worker_slot(tmp_path, waits: bool):
+    about = Restarted(waits=waits)
+    with team(tmp_path / "team.db", hands=1) as first:
+        about.join(first, restarted=False)
+        task = await first.submit("lead", "go", priority=1)
+        await happened(about.begun)
+        await first.drain(0)
+    with team(tmp_path / "team.db", hands=1) as heir:
+        about.join(heir, restarted=True)
+        heir.lend()
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == ["x", "y"]
+        assert about.crowd.most_in_all == 1
+        await sound(heir)
+
+
+@pytest.mark.rule("concurrency.line")
+async def test_a_delegated_task_that_ran_on_record_is_resumed_in_its_own_place(tmp_path):
+    """It must not wait for a place in the workspace that it has itself."""
+    begun = anyio.Event()
+
+    def join(rt: Runtime, *, restarted: bool) -> None:
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> list[object]:
+            return [*await asyncio.gather(submitted(turn, "third", "x"), turn.delegate("works", "y"))]
+
+        @rt.agent
+        async def works(turn: Turn) -> str:
+            if not restarted:
+                begun.set()
+                await anyio.sleep_forever()
+            return turn.task
+
+        rt.add(Card("third"), echo)
+
+    with team(tmp_path / "team.db", concurrency=1) as first:
+        join(first, restarted=False)
+        task = await first.submit("lead", "go")
+        await happened(begun)
+        await first.drain(0)
+    with team(tmp_path / "team.db", concurrency=1) as heir:
+        join(heir, restarted=True)
+        heir.lend()
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == ["x", "y"]
+        await sound(heir)

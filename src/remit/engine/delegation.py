@@ -312,6 +312,8 @@ class Delegations:
         try:
             if known.open is not None:
                 besides.ticket.judged()
+                if control.own_line.rests:  # the child works in the line, which has released its worker slot
+                    await control.own_line.hold()
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
             attempt = partial(self._attempt, asker, wish, known.op or op, Edit(), besides, origin, known.origin != "")
@@ -422,7 +424,7 @@ class Delegations:
 
     async def _taken_up_again(self, asker: LiveTask, known: Record, op: str) -> Outcome:
         """Resume a delegation that an earlier attempt of the asker started."""
-        services = self._services
+        services, line = self._services, asker.control.own_line
         ground = services.ground
         now = ground.clock.now()
 
@@ -435,9 +437,8 @@ class Delegations:
             claim = Claim(services.heartbeat.worker, record.fence + 1, record.attempt + 1)
             resumed = resume(view, record, claim.fence, claim.attempt)
             wish = known_pass(record.holder, resumed.remit.task)
-            admitted = services.admission.admit(
-                view, RESUME, Proposal(resumed.remit, asker.remit, wish, asker.card, now)
-            )
+            proposal = Proposal(resumed.remit, asker.remit, wish, asker.card, now)
+            admitted = services.admission.admit(view, RESUME, proposal)
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             until = resumed_until(ground.directory.get(record.holder), resumed.remit, now)
@@ -446,6 +447,8 @@ class Delegations:
             return Decision(None, events, aside=resumed)
 
         answer, aside = await ground.store.tx(ground.ids.new(), decide)
+        if aside is None and line.rests:
+            line.let_go()
         if isinstance(answer, dict):
             return endings.refused(asker.remit, Refused.read(answer))
         if aside is None:
@@ -457,7 +460,7 @@ class Delegations:
         agent = ground.directory.get(resumed.remit.holder)
         assert agent is not None  # the guards refuse an unknown agent
         live = resumed.live(agent).limit_time(ground.clock, now, asker.life)
-        live.control.line = asker.control.line
+        live.control.line = line
         services.conductor.alive.enter(live)
         return self._noted(asker, op, live, await services.conductor.carry(live, resumed.sends))
 
