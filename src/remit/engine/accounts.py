@@ -36,7 +36,9 @@ class Charge(NamedTuple):
 
 
 def charged(view: View, hold: Hold, costs: Amounts, limited: Collection[Unit]) -> Charge:
-    """Return the charge of a call. In `limited` units a spending limit applies, whatever pays."""
+    """Return how much of a call's reported cost is charged. If the cost exceeds the hold by more than the leases allow,
+    only a part is charged, and `billed` has the whole cost. `limited` are the units that have a spending limit: without
+    a lease, the hold is then the most that may be charged beyond it."""
     book, purse = Book(view.lease), purse_of(hold.purse)
     over: dict[Unit, int] = {unit: cost - hold.amounts.get(unit, 0) for unit, cost in costs.items()}
     over = {unit: more for unit, more in over.items() if more > 0}
@@ -51,8 +53,8 @@ def charged(view: View, hold: Hold, costs: Amounts, limited: Collection[Unit]) -
 
 
 class _Room(NamedTuple):
-    """How much may be charged beyond the hold: a bill up to `most` is accepted; for a higher one, `taken` is
-    charged."""
+    """The amount that may be charged beyond a hold. If the excess of a bill is at most `most`, the whole bill is
+    charged. Otherwise only `taken` is charged beyond the hold."""
 
     most: int
     taken: int
@@ -75,7 +77,8 @@ _UNLIMITED: Final = 1 << 63
 
 
 def _steps(book: Book, purse: Purse, taken: Amounts) -> dict[Unit, list[list[Any]]]:
-    """Return the amount that each lease of the line pays beyond the hold."""
+    """Return the amount that each lease pays beyond the hold, by unit. Each lease on the first line of the path pays
+    the same amount."""
     steps: dict[Unit, list[list[Any]]] = {}
     for unit, amount in taken.items():
         there = [id_ for id_ in first_line(purse.get(unit, ())) if book.lease(id_, unit) is not None]
@@ -85,8 +88,8 @@ def _steps(book: Book, purse: Purse, taken: Amounts) -> dict[Unit, list[list[Any
 
 
 class Reported(NamedTuple):
-    """The charge of reported tokens, step by step; `short` is a lease that has less. If the report is not `believed`,
-    `taken` is charged."""
+    """The charge of reported tokens: `steps` is the amount that each lease pays, and `short` is the first lease with
+    fewer tokens left, or None. If `believed` is False, only `taken` is charged."""
 
     steps: list[list[Any]]
     short: Lease | None
@@ -95,8 +98,9 @@ class Reported(NamedTuple):
 
 
 def reported(view: View, purse: Purse, tokens: int) -> Reported:
-    """Return the charge of reported tokens. A report comes after the fact, so it may exceed a lease. It is accepted up
-    to the amount that the lease was granted, and paid by the money above, if that suffices."""
+    """Return the charge of the tokens that an agent reports after a call, even if they exceed a lease. The report is
+    believed up to the balance of each lease plus the amount that the lease was granted, if the payment does not
+    overdraw the account."""
     book, path = Book(view.lease), purse.get("tokens", ())
     found = [one for id_ in first_line(path) if (one := book.lease(id_, "tokens")) is not None]
     short = next((lease for lease in found if lease.available < tokens), None)
@@ -139,7 +143,8 @@ def _how(billed: Amounts) -> str:
 
 
 def frozen_because(hold: Hold) -> str:
-    """Return why an agent may not pay."""
+    """Return the reason why an agent may not pay: the bill of this call was higher than its lease, and no person has
+    decided its real cost."""
     billed = _amounts_text(hold.claimed)
     return (
         f"its money is frozen, because its call for {shown(hold.why)} was billed {billed}, more than its lease had; a "
@@ -149,8 +154,8 @@ def frozen_because(hold: Hold) -> str:
 
 
 def settled_by_answer(view: View, asked: dict[str, Json], reply: Reply, now: int) -> list[Unsealed]:
-    """Return the events of an answer to a question about a call's cost; none if the question was about something else.
-    If the bill is rejected, the charged amount stays."""
+    """Return the events that reconcile a call after a person has answered the question about its cost. If the question
+    is about something else, return []. If the person rejects the bill, the amount that was charged stays."""
     hold = view.hold(str(asked[CALL])) if CALL in asked else None
     if hold is None:
         return []
@@ -173,7 +178,8 @@ def _read(hold: Hold, value: Json) -> dict[Unit, int]:
 
 
 def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
-    """Return the events for the real cost of an uncertain call. A unit that is left out was charged correctly."""
+    """Return the events that replace the charge of an uncertain call by its real `costs`. A unit that is missing in
+    `costs` keeps the charged amount."""
     book, purse = Book(view.lease), purse_of(hold.purse)
     costs = {**hold.amounts, **costs}
     data: dict[str, Any] = {"hold": hold.id, "charged": {**hold.amounts}, "hour": hold.hour, **said}

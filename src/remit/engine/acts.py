@@ -34,7 +34,8 @@ class ActContent(NamedTuple):
 
 
 class Act(NamedTuple):
-    """An owner's action: its operation id, so that a repeated request is one action, and the person."""
+    """The operation id of an owner's action and the person who did it. An action that is repeated with the same
+    operation id happens once."""
 
     op: str = ""
     by: str = ""
@@ -67,7 +68,7 @@ ONCE: Final = Act()
 
 
 def act_of(op: str, by: str = "") -> Act:
-    """Return the action of an owner's arguments."""
+    """Return the `Act` for the arguments `op` and `by`, checked."""
     return Act(plain(op, "op", OP_LIMIT, empty=True), plain(by, "by", NAME_LIMIT, empty=True))
 
 

@@ -121,8 +121,8 @@ class QuestionDesk(NamedTuple):
     # -- of one run --------------------------------------------------------------------------------------------
 
     async def attended(self, begin: BeginRun, on_question: OnQuestion | None, by: str) -> Outcome:
-        """Run something, tell the channels of this process what it asks, and let `on_question` answer. An error of that
-        function fails the run."""
+        """Start a run with `begin` and return its outcome. Meanwhile, deliver its questions to the channels of this
+        process and let `on_question` answer them. If `on_question` raises, the run fails."""
         messenger = self.services.messenger
         telling: AbstractAsyncContextManager[None] = nullcontext() if messenger is None else messenger.attend()
         tasks: list[asyncio.Task[None]] = []
@@ -150,7 +150,8 @@ class _Attending:
         self._is_async = _is_async(function)
 
     async def attend(self, run: str) -> None:
-        """Answer what the run asks, until cancelled."""
+        """Let the function answer the questions of a run until this call is cancelled or the function raises. If it
+        raises, stop the run with that error."""
         known: set[str] = set()
         while True:
             try:
@@ -193,7 +194,8 @@ class _Attending:
                 await paused(self._desk.ground.clock, self._desk.look)
 
     async def _while_open(self, question: AskedQuestion) -> object:
-        """Call the function, and cancel it if the question is decided elsewhere."""
+        """Call the function and return its answer. If the question is decided elsewhere first, cancel the call and
+        return None."""
         bell = self._desk.services.bell
         call = asyncio.create_task(self._call(question))
         decided = asyncio.create_task(bell.until(question.task, lambda view: _is_decided(view, question.id)))
@@ -248,7 +250,8 @@ def _is_decided(view: View, question: str) -> bool | None:
 
 
 def _decision(question: AskedQuestion, answer: object, by: str) -> Reply | None:
-    """Return what a function's answer decides; None leaves the question open."""
+    """Return the reply that the answer of `on_question` stands for. If the answer is None, return None: the question
+    stays open."""
     if answer is None:
         return None
     if question.kind == "ask":
@@ -272,7 +275,8 @@ def _means(answer: object) -> bool | None:
 
 
 def _text(question: AskedQuestion, answer: object) -> str:
-    """Return a text as it is. True and False mean the choices yes and no, if there are such."""
+    """Return the answer to a question as text. A string is returned as it is. True and False become the choice that
+    means yes or no; if the question has no such choice, raise `BadInput`."""
     if not isinstance(answer, bool):
         return cast("str", answer)  # checked where it is recorded
     words = _YES if answer else _NO

@@ -25,8 +25,8 @@ from remit.ports import View
 
 
 class Said(NamedTuple):
-    """The end of a question: its state, the person, the reason and the value. `digest` is that of exactly what was
-    asked."""
+    """The decision on a closed question: its state, the person, the reason and the value. `digest` is the digest of the
+    request that the person saw."""
 
     question: str
     state: str
@@ -48,13 +48,15 @@ def said_in(view: View, question: str) -> Said | None:
 
 
 def said_under(view: View, op: str) -> Said | None:
-    """Return the end of the question that an operation needed, or None."""
+    """Return the decision on the question that was asked under an operation id. Return None if none was asked, or if it
+    is open."""
     done = view.done(f"{op}/ask")
     return said_in(view, str(done[0])) if done is not None else None
 
 
 def said_of(view: View, question: Question) -> Said:
-    """Return the answer to a question. An expired question counts as its `expires` says."""
+    """Return the decision on a closed question. If the question has expired, its `expires` says whether it counts as
+    approved, answered with the default, or rejected."""
     event = view.event(question.answered or 0)
     assert event is not None  # the row refers to its event
     data = read(event, QuestionAnswered)
@@ -186,7 +188,8 @@ class Approving(NamedTuple):
 
 
 def _reason(given: object, agent: str, asker: str) -> str:
-    """Return the reason for an approval. A value of the policy that is not a plain False needs one."""
+    """Return the reason that is shown with a request for approval. `given` is the result of the owner's
+    `needs_approval` function; if it is neither a text nor True, the reason says so."""
     if isinstance(given, str) and given:
         return given
     if given is True:
@@ -200,8 +203,9 @@ def analysis_only(card: Card) -> bool:
 
 
 class Permit(NamedTuple):
-    """The state of an approval: granted (`events` consume it), rejected (`no`), or still to be asked. `task` is the
-    text as it was approved."""
+    """The state of an approval. If it is granted, `events` consume it and `task` is the task text that the person
+    changed, or "". If it is rejected or does not fit, `no` is the reason. If no person has decided yet, `asks` is
+    True."""
 
     events: tuple[Unsealed, ...] = ()
     no: str = ""
@@ -213,7 +217,8 @@ ASKS: Final = Permit(asks=True)
 
 
 def permit(view: View, op: str, draft: QuestionDraft, under: Remit, agent: str, now: int) -> Permit:
-    """Return the approval of an action: found by its own operation, for exactly this content, and not used yet."""
+    """Return the state of the approval for an action. An approval permits the action only if it was asked under the
+    operation `op`, for exactly this content and in the same task, and has not been used."""
     done = view.done(f"{op}/ask")
     question = view.question(str(done[0])) if done is not None else None
     if question is None or question.is_open:
@@ -248,7 +253,8 @@ AT_ONCE: Final = 0  # due at once, by any process's clock
 
 
 def has_question(view: View, event: Unsealed) -> bool:
-    """Whether a question is open in a task or in one that it delegated, so that no worker could continue it."""
+    """Whether a task, or a task that it delegated, waits for the answer to an open question. A worker that claimed the
+    task could not continue it."""
     asking = {question.task for question in view.questions_open_in(event.run)}
     if not asking:
         return False
@@ -256,7 +262,8 @@ def has_question(view: View, event: Unsealed) -> bool:
 
 
 def parts(view: View, task: str) -> list[Record]:
-    """Return the open tasks that are delegated below a task. Submitted tasks are independent of it."""
+    """Return the open tasks that a task delegated, directly or through other delegated tasks. Submitted and spawned
+    tasks are left out, because they run independently of it."""
     line = {task}
     found: list[Record] = []
     for record in view.below(task):
@@ -267,18 +274,20 @@ def parts(view: View, task: str) -> list[Record]:
 
 
 def is_part(record: Record) -> bool:
-    """Whether a task is delegated, so that a worker that resumes its asker resumes it too."""
+    """Whether a task was delegated by another task. A worker that resumes the asker resumes such a task too."""
     return bool(record.parent) and record.asked_how == "delegate"
 
 
 def parked(record: Record, now: int) -> Unsealed:
-    """Return the event for a delegated task whose process is gone, and whose asker is parked."""
+    """Return the event that parks a delegated task together with its asker. A parked task has no process and waits for
+    an answer."""
     back = Requeue("", record.fence + 1, AT_ONCE, record.attempt, record.failures)
     return requeued("task.parked", Place(record.run, record.session, record.id), record.holder, now, back, {})
 
 
 def unparked(view: View, task: str, now: int) -> list[Unsealed]:
-    """Return the events that requeue tasks which wait without a process for an answer in this task."""
+    """Return the events that requeue the parked tasks that wait for an answer in this task: the task itself, or the
+    asker that it is a part of."""
     events: list[Unsealed] = []
     record = view.record(task)
     while record is not None:

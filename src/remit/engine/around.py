@@ -49,8 +49,8 @@ class AroundTurns:
 
 
 class Going:
-    """`go` of a function around a turn: it calls the next function, the agent last. `error` is what that raised,
-    with its traceback."""
+    """The `go` argument of a function around a turn. A call runs the next such function, or the agent if there is none.
+    `error` is the exception that the call raised, and `trace` is its traceback."""
 
     __slots__ = ("_inner", "_turn", "error", "has_gone", "trace")
 
@@ -77,8 +77,9 @@ class Going:
 
 
 async def _call(around: AroundTurns, inner: AgentFunction, turn: object) -> object:
-    """Call one function around a turn. An error of its own names it; the agent's error, or one of remit such as
-    `Refused`, passes."""
+    """Call one function around a turn and return its answer. If the function raises an error of its own, raise
+    `OwnersFunctionFailed` with its name. Errors of the agent and errors of remit, such as `Refused`, are raised
+    unchanged."""
     go = Going(inner, turn)
     try:
         answer = await around.function(turn, go)

@@ -42,7 +42,8 @@ _SOURCE: Final = (
 
 
 class Saver(NamedTuple):
-    """The author of an artifact: who and where, the check that it must pass, and how the event is recorded."""
+    """The author of an artifact and its place, the trust label of the content, the check before the artifact is
+    recorded, and the function that records its event."""
 
     by: Writer
     at: Place
@@ -97,14 +98,14 @@ class ArtifactFiles:
         return Decision(None, (artifact_saved(data, saver.by, saver.at, self._ground.clock.now()),))
 
     def _must_be_small(self, size: int, saver: Saver) -> None:
-        """Raise `Refused` as soon as a content alone is more than is allowed."""
+        """Raise `Refused` as soon as the part of a content that is already written exceeds a size limit by itself."""
         if saver.at.run and size > self._most_of_run:
             raise self._too_much(saver, size, self._most_of_run)
         if self._most is not None and size > self._most:
             raise self._too_much(saver, size, self._most)
 
     def _must_fit(self, view: View, saver: Saver, size: int, digest: str = "") -> None:
-        """Raise `Refused` if the artifacts of the run, or of the workspace, would be more than is allowed."""
+        """Raise `Refused` if another `size` bytes would exceed the size limit of the run or of the workspace."""
         if saver.at.run and (had := view.artifact_bytes(saver.at.run)) + size > self._most_of_run:
             raise self._too_much(saver, had + size, self._most_of_run)
         if self._most is None or (digest and view.artifact_rows(digest)):  # a content is stored once
@@ -125,7 +126,8 @@ class ArtifactFiles:
         return Refused(sentence, rule="artifact-bytes")
 
     def open(self, given: object, rows: list[ArtifactRow], check: Callable[[], None]) -> OpenedArtifact:
-        """Open a content that the caller sees, under the name by which it asks. `check` runs before each read."""
+        """Return a stored content for reading. The name and the media type come from the reference in `given`, if there
+        is one. `check` runs before each part is read."""
         row = rows[0]
         artifact = Artifact(row.digest, row.size, row.name, row.media_type)
         for one in references(given.data() if isinstance(given, Artifact) else cast("Json", given)):
@@ -147,7 +149,8 @@ def _name_of(source: Source) -> str:
 
 
 def parts_of(source: object) -> AsyncIterator[bytes]:
-    """Return the parts of a content. Raise `BadInput` for a source of another kind."""
+    """Return an iterator over the parts of a source's content. Raise `BadInput` if the source is none of the accepted
+    kinds."""
     if isinstance(source, bytes | bytearray | memoryview):
         return _of_bytes(bytes(cast("bytes", source)))
     if isinstance(source, os.PathLike):
@@ -300,7 +303,8 @@ def _new(draft: Path, target: Path) -> IO[bytes]:
 
 
 def _give_name(draft: Path, target: Path) -> None:
-    """Give a complete file its name. A link fails if another file has got that name meanwhile."""
+    """Link a completely written file to its final name. If another file has taken that name meanwhile, raise
+    `BadInput`. On a file system without hard links, rename the file instead."""
     try:
         target.hardlink_to(draft)
     except FileExistsError:
@@ -341,10 +345,10 @@ class TurnArtifacts:
         await self._files.ground.store.tx(op, decide)
 
     async def open(self, artifact: Artifact | str | dict[str, Any]) -> OpenedArtifact:
-        """Open a file that this agent was given, by its reference or its digest. Raise `Refused` if it was not.
+        """Open a file that this agent was given, by its reference or its digest. Raise `Refused` if the agent was not
+        given the file.
 
-        From here on the turn has the trust label of the file.
-        """
+        If the file is untrusted, the turn is untrusted from then on."""
         live, digest, now = self._live, digest_of(artifact), self._files.ground.clock.now()
         live.must_be_at_work()
 

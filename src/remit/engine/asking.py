@@ -40,8 +40,8 @@ NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
 
 
 class Along(TypedDict, total=False):
-    """What may go along with a task: context and tools beyond the agent's card, narrower bounds, its time, the trust
-    label of its text, and reserved money."""
+    """The keywords that any delegation, submission or run accepts: entries that the agent may see and write and tools
+    beyond its card, narrower bounds, the timeout, the trust label of the text, and reserved money."""
 
     sees: SeesGiven
     writes: SeesGiven
@@ -101,8 +101,9 @@ class Starting(Along, total=False):
 
 
 class Running(Starting, WithData, total=False):
-    """The keywords of a run that the caller waits for; `remembers` says whether it gets the session's earlier
-    conversation, `on_question` answers what its agents ask people."""
+    """The keywords of a run that the caller waits for: those of `Starting`, its data and the seconds to wait for a busy
+    agent. `remembers` says whether the run gets the session's earlier conversation. `on_question` answers the questions
+    of its agents to people."""
 
     busy_timeout: SpanGiven
     remembers: RemembersGiven
@@ -122,7 +123,8 @@ class StartingQueued(Starting, total=False):
 
 
 class Submitting(StartingQueued, WithData, total=False):
-    """The same, its data, and whether the run gets the session's earlier conversation."""
+    """The keywords of a queued run: those of `StartingQueued`, its data, and whether the run gets the session's earlier
+    conversation."""
 
     remembers: RemembersGiven
 
@@ -153,8 +155,9 @@ class SchedulingPlan(Scheduling, LeadingKept, total=False):
 
 
 class Planning(LeadingKept, total=False):
-    """The options of a plan: the stored ones, who approves each step (True for a person, or a function that returns
-    yes, no or "ask"), and an event that aborts it."""
+    """All options of a plan: those that can be stored, `approve_steps` and `abort`. `approve_steps` is True if a person
+    approves each step, or a function that returns True, False or "ask". `abort` is an event that stops the plan when it
+    is set."""
 
     approve_steps: ApproveSteps | bool | None
     abort: anyio.Event | None
@@ -249,8 +252,8 @@ def run_request(verb: str, agent: str, task: str, how: Running) -> Asked:
 
 
 def _request(agent: str, task: str, how: dict[str, Any]) -> Asked:
-    """Return a request. A person sees and writes everything, and passes that on unless `sees` or `writes` says
-    otherwise."""
+    """Return a person's request for a run. By default the first agent may see, write and pass on every entry; `sees`
+    and `writes` narrow this."""
     if not how:
         return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", NO_LABELS)
     rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
@@ -308,8 +311,8 @@ def submitted_team(
 def scheduled(
     agent: str, task: str, how: Mapping[str, Any], plan: Plan | None = None, *, leads: bool = False
 ) -> tuple[Submission, dict[str, Any]]:
-    """Return the submission of a schedule, and its keywords without those of a plan. With a plan and no agent, the plan
-    is the task; with `leads`, the agent coordinates a team."""
+    """Return the submission of a schedule, and the keywords that are stored with it, without the options of a plan. If
+    a plan is given without an agent, the plan is the task. With `leads`, the agent coordinates a team."""
     if not (leads or plan is not None):
         rest = checked("schedules.add", how, Scheduling)
         return submitted(agent, task, cast("Submitting", {**rest}))[0], rest
@@ -322,7 +325,7 @@ def scheduled(
 
 
 def teamed(goal: str, coordinator: str, how: DelegatingTeam, plan: Plan | None = None) -> tuple[Pass, Lead]:
-    """Return the pass of a goal that an agent gives to a team, and how the team is led."""
+    """Return the pass with which an agent delegates a goal to a team, and the `Lead` of that team."""
     lead, rest = _lead("run_team", how, DelegatingTeam, team_plan("run_team", plan, goal))
     return Pass(coordinator, goal, **rest), lead._replace(coordinated=plan is not None)
 

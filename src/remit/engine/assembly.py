@@ -71,7 +71,7 @@ class Engine:
     # -- runs, and the tasks of the queue ---------------------------------------------------------------------
 
     def begin(self, asked: Asked, ceiling: Bounds, led: Led | None = None) -> Coroutine[Any, Any, Outcome]:
-        """Start a run for a person, and attend to what it asks."""
+        """Start a run for a person and return its outcome. Meanwhile, deliver the run's questions."""
         begin = partial(self.delegations.begin, asked.wish, ceiling, asked.session, labels=asked.labels, led=led)
         if asked.on_question is None and self.services.messenger is None:
             return begin()
@@ -209,7 +209,7 @@ class Engine:
 
 
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
-    """Return the assembled engine. Everything it writes goes through the consequences."""
+    """Return the assembled engine. Its store adds the follow-up events to every decision."""
     system = settings.system
     contents = partial(database.contents, workspace)
     ears = Ears(system.clock.ticks)
@@ -272,8 +272,8 @@ def _lost_talks(ground: Ground) -> HandlesLostTalks:
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:
-    """Return the store with a check of this process's clock before writes. A clock that the caller passed is not
-    checked."""
+    """Return the store, wrapped so that this process's clock is checked before writes. The check is left out in memory,
+    with `check_clock=False`, and for a clock that the caller passed."""
     store = database.store(workspace)
     if not (database.lasting and system.check_clock and isinstance(system.clock, SystemClock)):
         return store

@@ -61,8 +61,9 @@ Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequen
 
 
 def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Return the breaker's change: a success ends the row of failures; a failure of the agent itself adds one, unless
-    it is marked as spared. A probe that ends without an outcome is replaced by another."""
+    """Return the event that updates the agent's breaker. A success resets the count of failures. A failure adds one,
+    unless its event is marked as spared. If a probe ends without success or failure, another task may become the
+    probe."""
     before = happening.view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
@@ -77,8 +78,8 @@ def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | N
 
 
 def delegated_children_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Return the ends of tasks that an earlier attempt delegated and this one did not request again: no task waits for
-    them."""
+    """Return the events that cancel the open tasks which an ended task had delegated. An earlier attempt left them, and
+    the last attempt did not request them again."""
     seen = "receipt" in event.data and "left" not in event.data
     if standing is not None and seen and standing.fence <= 1 and not standing.failures:
         return ()  # an attempt without a takeover has seen the end of all its delegations
@@ -93,8 +94,8 @@ def delegated_children_end(happening: Happening, event: Unsealed, standing: Stan
 
 
 def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Return the result message of a spawned task, or of a submitted one with `announce`: sent with the end itself, so
-    exactly once."""
+    """Return the announcement of a task that was spawned, or submitted with `announce`. It is part of the transaction
+    that ends the task, so it is sent exactly once."""
     if standing is None or standing.asked_how not in _ANNOUNCED_WAYS:
         return ()
     record = happening.view.record(event.task)
@@ -119,8 +120,8 @@ def questions_withdrawn(happening: Happening, event: Unsealed, standing: Standin
 
 
 def parts_are_parked(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Return the events that park the tasks which a parked task delegated: they continue only with it, and hold no
-    slot."""
+    """Return the events that park the tasks which a parked task delegated. They hold no slot, and continue only when
+    that task continues."""
     if standing is None or (standing.asked_how == "delegate" and happening.is_part(event.task)):
         return ()
     return [parked(record, event.at) for record in parts(happening.view, event.task) if not happening.ends(record.id)]
@@ -194,7 +195,8 @@ class Consequent(StoreAround):
         return decision._replace(events=events, answer=cast("T", redact(cast("Json", decision.answer))))
 
     def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
-        """Return the decision with the follow-up events of its events, and of those."""
+        """Return the decision with the follow-up events of all its events, including follow-up events of follow-up
+        events."""
         events = [*decision.events]
         happening, book = Happening(view, events, self._breaker_policy), None
         for place, event in enumerate(events):  # the list grows during the loop

@@ -46,7 +46,8 @@ SeesEntry: TypeAlias = Callable[[str, str, Entry | None], bool]  # the entry, or
 
 
 class Sight(NamedTuple):
-    """Whether the writer sees the present entry, or that there is none; and the refusal if not."""
+    """Whether the author of a write may see the current entry. `covers` decides it, also for an empty address (None);
+    `unseen` returns the refusal if the answer is no."""
 
     covers: Callable[[Entry | None], bool]
     unseen: Callable[[], Refused]
@@ -58,8 +59,8 @@ class Sight(NamedTuple):
 
 
 class Authority(NamedTuple):
-    """The author of a write, its place, its operation, the check it must pass, and what the writer sees (None for
-    everything). `act` is an owner's action, which may have its own operation id."""
+    """The author of a write, its place, its operation id, the check before the write, and the entries that the author
+    may see (None: all). `act` is set if the write is an owner's action, which may have an operation id of its own."""
 
     by: Writer
     at: Place
@@ -103,8 +104,8 @@ class Entries:
         return await self._store.read(look)
 
     async def put(self, draft: Draft, authority: Authority, carries: Carries | None = None) -> int:
-        """Write an entry and return its version. `carries` returns the artifacts that its value refers to, if there may
-        be some."""
+        """Write an entry and return its version. If the value refers to artifacts, `carries` returns them for the
+        event."""
         now = self._clock.now()
         self._writes += 1
         tidies = self._writes % _WRITES == 0
@@ -119,8 +120,8 @@ class Entries:
 
     @staticmethod
     def _expired(view: View, written: Entry, now: int) -> tuple[Unsealed, ...]:
-        """Return events that remove some expired entries together with a write, in case no worker does. Each time more
-        than was written since, so that they do not accumulate."""
+        """Return the events that remove a batch of expired entries together with a write. The batch is larger than the
+        number of writes between two batches, so expired entries do not accumulate even if no worker removes them."""
         where = (written.namespace, written.key)
         return _removed([gone for gone in view.expired(now, CLEANUP_BATCH) if gone[:2] != where], now)
 
@@ -145,8 +146,8 @@ class Entries:
         return references(value) or None
 
     def carries(self, value: Json, live: LiveTask | None) -> Carries | None:
-        """Return the check of the artifacts that a value refers to, for its author or the owner; None if it has
-        none."""
+        """Return a function that returns the artifacts which a value refers to, as the author may see them. Return None
+        if the value refers to none. `live` is the author's task, or None for the owner."""
         if (found := self._references(value)) is None:
             return None
         from remit.engine.attempt.seeing import carried_by  # noqa: PLC0415 - imported for the first that has one
@@ -155,7 +156,8 @@ class Entries:
         return lambda view: tuple(carried_by(view, live, found, now))
 
     def carries_in_entries(self, value: Json, card: str, sees: SeesEntry) -> Carries | None:
-        """Return the same for a card that holds no task: it sees the artifacts of the entries that it sees."""
+        """Return a function that returns the artifacts which a value refers to, for an author that has a card but no
+        task: it may use the artifacts of the entries that it sees. Return None if the value refers to none."""
         if (found := self._references(value)) is None:
             return None
         from remit.engine.attempt.seeing import carried_by_card  # noqa: PLC0415
@@ -223,8 +225,8 @@ class Entries:
     async def newest(
         self, wanted: Mapping[Scope, list[Scope]], limit: int, check: Callable[[View], None] = anyone
     ) -> dict[Scope, list[Entry]]:
-        """Return the most recently updated entries of each scope, limited to the parts that are visible, in one
-        read."""
+        """Return the most recently updated entries of each scope, in one read. The value of each scope in `wanted` are
+        its visible parts, and only these are read."""
         now = self._clock.now()
 
         def look(view: View) -> dict[Scope, list[Entry]]:
@@ -268,7 +270,8 @@ class Entries:
             await checkpoint()
 
     def _moment(self, _view: View) -> Decision[int]:
-        """Record the time of the first request: its repetition concerns the entries that had expired by then."""
+        """Return the decision that records the time of a cleanup. A repetition with the same operation id uses this
+        time, so it removes only entries that had expired by then."""
         return Decision(self._clock.now())
 
 
@@ -437,7 +440,8 @@ class HolderAccess:
         )
 
     async def _all_seen(self, seen: list[Entry]) -> list[Entry]:
-        """Record on the receipt what was seen and why, and take its trust label; extend memory that is read."""
+        """Record on the receipt that the agent has read these entries, and why it may. The turn takes their trust
+        labels. Extend the life of entries that live longer when they are read."""
         live = self._live
         for entry in seen:
             live.take(entry.trust)
@@ -476,7 +480,7 @@ class HolderAccess:
 
 
 def not_visible(holder: str, what: str) -> Refused:
-    """Return the refusal of a read; without a holder, for an owner with bounds."""
+    """Return the refusal of a read. `holder` is the agent, or "" for an owner with bounds."""
     # The same sentence whether or not an entry exists: a refusal must not reveal that.
     how = "its asker can pass it with sees=[...], or its card can read it"
     sentence = f"'{holder}' does not see {what}; {how}" if holder else f"the bounds of this caller do not show {what}"
@@ -484,7 +488,7 @@ def not_visible(holder: str, what: str) -> Refused:
 
 
 def not_writable(holder: str, what: str) -> Refused:
-    """Return the refusal of a write; without a holder, for an owner with bounds."""
+    """Return the refusal of a write. `holder` is the agent, or "" for an owner with bounds."""
     how = "its asker can pass it with writes=[...], or its card can write it"
     own = f"the bounds of this caller do not let it write {what}"
     return Refused(f"'{holder}' may not write {what}; {how}" if holder else own, rule="not-writable")

@@ -45,8 +45,8 @@ _SHORT: Final = 64
 
 
 class Watch:
-    """Loop detection for one delegation, or for several that start together. `again` is how often the same was
-    delegated."""
+    """Loop detection for one delegation, or for several that start together. `again` is how often the same delegation
+    was requested, this time included."""
 
     __slots__ = ("_action", "_task", "_wish", "again")
 
@@ -67,7 +67,8 @@ class Watch:
                 self.again = Repetition(max(self.again.times, at.block + times - echo), echo=echo, at=at)
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
-        """Record the outcome. Stop the task if it keeps repeating a delegation that is already blocked."""
+        """Record the outcomes of the delegations. If the task keeps requesting a delegation that is already blocked,
+        stop the task."""
         seen = self._task.delegated
         if self._wish is not None:
             self._hear(self._wish, outcomes[0])
@@ -123,7 +124,7 @@ def _outcome_text(outcome: Outcome) -> str:
 
 
 class MessagesMoved(Exception):
-    """Another task took the messages of a step's prompt; read them again."""
+    """Another task took messages that are in the prompt of a plan step. The prompt must be built again."""
 
 
 class StepOf(NamedTuple):
@@ -138,7 +139,8 @@ class StepOf(NamedTuple):
     again: bool = False  # whether it is retried if it fails
 
     def reads(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
-        """Return the events that take the messages from the inbox, together with the step's admission."""
+        """Return the event that takes the step's messages from the inbox, for the transaction that admits the step.
+        Raise `MessagesMoved` if they are not the next messages in the inbox any more."""
         if not self.messages:
             return ()
         if view.still_waiting(child.root, child.holder, len(self.messages)) != [*self.messages]:
@@ -163,8 +165,8 @@ class Edit:
 
 
 class Besides(NamedTuple):
-    """The extras of a delegation: the plan step that it runs, its number if the same is delegated several times, the
-    plan or team that is run instead of calling the agent, and the batch that it is judged in."""
+    """The optional parts of a delegation: the plan step that it runs, how often it was repeated, the plan or team to
+    run instead of the agent, and its ticket in a batch of parallel parts."""
 
     step: StepOf | None = None
     again: Repetition = ONCE
@@ -187,8 +189,8 @@ def _first_fields(besides: Besides, worker: str, until: int, lineage: Lineage | 
 
 
 class Known(NamedTuple):
-    """What an earlier attempt of the asker left: the outcome, the task that still runs, or the first task of the retry
-    lineage. `op` is the current operation id."""
+    """The result of an earlier attempt of the asker for a delegation: its outcome, or the task that is still open, or
+    the first task of the retry lineage. `op` is the current operation id."""
 
     outcome: Outcome | None = None
     open: Record | None = None
@@ -291,8 +293,9 @@ class Delegations:
         return outcome
 
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE, batch: Batch | None = None) -> Outcome:
-        """Delegate one part of a parallel delegation. `again` is how often the same group of parts was delegated. With
-        a `batch`, a newly admitted part starts only when every part has been judged or waits for something else."""
+        """Delegate one part of a parallel delegation. `again` is how often the same group of parts was delegated.
+        With a `batch`, no newly admitted part starts before all parts of the batch have been admitted or refused, or
+        wait."""
         ticket = Ticket(batch)
         try:
             ops = asker.operations.ids("delegate", *question(wish))
@@ -330,7 +333,8 @@ class Delegations:
 
     @staticmethod
     def _noted(asker: LiveTask, op: str, live: LiveTask, outcome: Outcome) -> Outcome:
-        """Remember a delegation that did not complete, in case it is requested again."""
+        """Return the outcome. If the delegation did not complete, remember its task, so that an equal request continues
+        the retry lineage."""
         if outcome.state in UNFINISHED:
             asker.operations.note_failure(op, live.attempt.origin or live.remit.id)
         return outcome
@@ -338,9 +342,9 @@ class Delegations:
     async def _attempt(
         self, asker: LiveTask, wish: Pass, op: str, edit: Edit, besides: Besides, origin: str, retry: bool, wait: bool
     ) -> Attempted:
-        """Request admission for a delegation once. `edit` is the task text as an approver changed it. `origin` is the
-        first task of its retry lineage, if an earlier try did not complete; `retry` says that an earlier try of the
-        asker started that; `wait` says that the caller waits for a busy agent."""
+        """Request admission for a delegation once. `edit` is the task text as an approver changed it. If an earlier try
+        did not complete, `origin` is the first task of the retry lineage. `retry` says that an earlier try of the asker
+        started that lineage; `wait` says that the caller waits for a busy agent."""
         services, step = self._services, besides.step
         edited, trust = edit.applied(wish) if edit.task else None, step.trust if step is not None else None
         proposal = proposed(services.ground, asker, wish, op, edited, trust, besides.again, again=retry)
@@ -394,9 +398,9 @@ class Delegations:
     # -- reruns -----------------------------------------------------------------------------------------------
 
     async def _known_outcome(self, asker: LiveTask, ops: list[str]) -> Known:
-        """Return what earlier attempts of the asker left of this delegation. `ops` are its operation ids: that of this
-        try, then those of earlier tries. Of an earlier try only a completed task counts. Anything else is delegated
-        again, and the new task reuses the finished work."""
+        """Return the result of earlier attempts of the asker for this delegation. `ops` are its operation ids: first
+        that of this try, then those of earlier tries. From an earlier try, only a completed task counts. Otherwise the
+        delegation is started again, and its new task reuses the finished work."""
 
         def look(view: View) -> Known:
             asker.must_hold(view)
@@ -466,7 +470,8 @@ class Delegations:
 
 
 def _answered(view: View, op: str, answer: Json) -> Known:
-    """Return the outcome of a delegation of this try, or its task if that is still open."""
+    """Return the outcome of a delegation that was requested earlier in this try, or its task if the task is still
+    open."""
     if isinstance(answer, dict):
         return Known(Outcome("", "", "refused", error=Refused.read(answer)))
     record = view.record(str(answer))
@@ -494,8 +499,8 @@ def _finished(view: View, record: Record, operations: Operations) -> Record | No
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:
-    """Return the decision for a refusal. A busy agent is not recorded as a refusal if the caller waits, and neither is
-    a question to a person."""
+    """Return the decision if a delegation was not admitted. The refusal is recorded, except if a person must be asked
+    first, or if the agent is busy and the caller waits (`patient`)."""
     if admitted.asks is not None:
         return Decision(None, aside=admitted.asks)
     if patient and admitted.verdict.rule == BUSY:
@@ -528,8 +533,9 @@ def proposed(
     *,
     again: bool = False,
 ) -> Proposal:
-    """Return the proposal of an agent's request, as part of its own task. `edited` is the request as a person changed
-    it. `trust` is the label of its text, if that does not depend on all its input."""
+    """Return the proposal of a hop that an agent requests for a part of its own task. `edited` is the request as a
+    person changed it. `trust` is the label of the task's text; by default it is the label of everything that the asker
+    says."""
     asked = wish if edited is None else edited
     now, parent, own = ground.clock.now(), asker.remit, asker.rights if asked.further and asked.passes else NO_RIGHTS
     until = deadline(asked, now) if asked.further else None

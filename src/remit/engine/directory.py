@@ -78,8 +78,8 @@ class JudgesHops(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A card and the function that answers for it. A turn calls `call`: `answer` with the functions `around` it,
-    the first of them outermost."""
+    """An agent: its card and `answer`, the function that does its work. A turn calls `call`, which is `answer` wrapped
+    in the functions of `around`, the first of them outermost."""
 
     card: Card
     answer: AgentFunction
@@ -126,7 +126,7 @@ class Directory:
         self._unread.append(agent.card)
 
     def replace(self, agent: Agent) -> None:
-        """Replace the function of a registered agent; its card stays."""
+        """Replace a registered agent by one of the same name, such as one with the same card and another function."""
         self._agents[agent.card.name] = self._surrounded(agent)
 
     def surround(self, layer: Layer) -> None:
@@ -186,7 +186,8 @@ class Directory:
 
     @property
     def index(self) -> Index:
-        """The index of all cards; new cards are added now."""
+        """The search index of the cards of all registered agents. Reading this property adds the cards that are not
+        indexed yet."""
         while self._unread:
             self._index.add(self._unread.pop())
         return self._index

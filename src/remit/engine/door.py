@@ -84,7 +84,7 @@ def purse_of(text: str) -> Purse:
 
 
 def purse_in(view: View, task: str) -> Purse:
-    """Return the paths along which a task pays."""
+    """Return the purse of a task: for each unit, the path of leases that pay."""
     standing = view.standing(task)
     return purse_of(standing.purse) if standing is not None else NO_PURSE
 
@@ -99,9 +99,9 @@ def account_purse(view: View) -> Purse:
 
 
 def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str, door: Admission) -> Funding:
-    """Return what a task pays with: its asker's money, unless an amount is given. A reserved amount must be available,
-    without the last share of the run; a narrower bound only limits the shared money. `lease` is the id of a new
-    lease."""
+    """Return the funding of a task. If `wish` has an amount, that amount is reserved: it must be available, and must
+    not touch the last share of the run. Otherwise the task shares its asker's money, and narrower bounds only limit its
+    part. `lease` is the id of a new lease."""
     by_person = child is under or not under.id
     purse = account_purse(view) if by_person else purse_in(view, under.id)
     bounds = child.bounds
@@ -158,8 +158,9 @@ def _open_leases(
 
 
 def _nothing_left(book: Book, purse: Purse, task: Begins, *, asks: bool) -> tuple[str, str]:
-    """Return the rule and the reason if all money is spent, so that the agent could pay for nothing. Held money does
-    not count as spent. An agent that `asks` people for money can still get some from the account."""
+    """Return the rule and the reason if a lease of the task has spent all its money, otherwise an empty reason. Held
+    money does not count as spent. With `asks`, a lease that a person can raise from the account does not count
+    either."""
     for unit, path in purse.items():
         for id_ in first_line(path):
             lease = book.lease(id_, unit)
@@ -185,8 +186,8 @@ def _spent(lease: Lease, run: str) -> str:
 
 
 def funded_again(view: View, record: Record, first: FirstData, lease: str) -> Funding:
-    """Return what a task pays with that is retried by hand: the same amounts, from its nearest asker that still exists,
-    or else from the account. Raise `Refused` if there is not enough."""
+    """Return the funding of a task that an owner retries. It opens the same leases as before, paid by the nearest asker
+    that has not ended, or else by the account. Raise `Refused` if the money is not enough."""
     opens = tuple(LeaseOpening(*cast("tuple[Any, Any, int]", tuple(one))) for one in first.get("opens", ()))
     funding = _open_leases(view, _nearest(view, record.parent), opens, Begins(lease, record.holder, record.run))
     if funding.lacks:
@@ -360,8 +361,8 @@ class Proposal(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether a task starts that counts for limits. Handoffs and retries do not count, nor does the task that leads
-        a plan for a person."""
+        """Whether the hop starts a task that counts for the limits on started tasks. Handoffs, retries and the task
+        that leads a plan for a person do not count."""
         child, under = self.child, self.under
         return (child is under or child.id != under.id) and self.brought is None and not self.again
 
@@ -372,8 +373,9 @@ class Proposal(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """The verdict and its events: a breaker's probe after a yes, the refusal after a no. `joins` says that the holder
-    is new to the run, `funds` what it pays with; `asks` is the question that a person must answer first."""
+    """The verdict on a hop and its events: if the hop is admitted, a breaker's probe and the use of an approval;
+    otherwise the refusal. `joins` says that the agent is new to the run. `funds` is the money data of the task. `asks`
+    is the question that a person must answer first."""
 
     verdict: Verdict
     events: tuple[Unsealed, ...] = ()
@@ -420,7 +422,8 @@ class HopFacts:
         self.repetition = proposal.repetition
 
     def _published(self) -> Card | None:
-        """Return the card of an agent of another process, for the queue alone. None if there is none."""
+        """Return the card that another process has published for the wanted agent, or None. Only a passage through the
+        queue may use it; for others return None."""
         return self._view.card(self._proposal.wish.to) if self._passage.queued else None
 
     @property
@@ -500,7 +503,8 @@ class HopFacts:
 
     @property
     def funding(self) -> Funding:
-        """What the task pays with; the narrower budget of a handoff counts from then on."""
+        """The funding of the task. For a handoff with narrower bounds, it includes the new lease that applies from then
+        on."""
         if self._funding is None:
             child, under, wish, *_ = self._proposal
             times = self._proposal.handing.handoffs + 1
@@ -561,7 +565,8 @@ class Admission:
         self.asked_for: dict[str, int] = {}  # number of callers here that wait for each busy agent
 
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
-        """Judge a hop. After a yes, the caller adds one event of its own: started, submitted, handed or claimed."""
+        """Judge a hop and return the verdict with its events. If the hop is admitted, the caller adds the event of the
+        hop itself: started, submitted, handed or claimed."""
         under, wish = proposal.under, proposal.wish
         facts = HopFacts(view, self, passage, proposal)
         verdict = judge(passage.guards, under, wish, facts)
@@ -584,8 +589,8 @@ class Admission:
         return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)
 
     def owners_verdict(self, kind: str, proposal: Proposal, card: Card | None) -> Verdict | None:
-        """Return the refusal of the first of the owner's guards that has an objection, or None. A plan that the engine
-        leads for a person is no agent; its steps are judged one by one."""
+        """Return the refusal of the first of the owner's guards that rejects the hop, or None. The guards do not judge
+        the task that leads a plan for a person, because it has no agent; they judge each of its steps."""
         if proposal.brought is not None or card is None:
             return None
         hop = wanted_hop(kind, proposal.child, proposal.under, proposal.wish, card)
@@ -597,13 +602,14 @@ class Admission:
             raise failed.error from None  # no task can fail: the caller gets the error of its own function
 
     def refuses_payment(self, view: View, sentences: Sequence[str]) -> None:
-        """Interrupt the decision before a payment is refused, or waits for other holds, if a dead process holds what is
-        missing: that is released, and the decision is repeated."""
+        """Check for dead processes before a payment is refused or waits for other holds. If a dead process holds the
+        missing money, interrupt the decision: the money is released and the decision is repeated."""
         if self.about_to_refuse is not None:
             self.about_to_refuse(view, "credits", "; ".join(sentences))
 
     def kept_back(self, view: View, lease: Lease | None, amount: int) -> str:
-        """Return why an amount of a run's lease, half of which is used, cannot be reserved: its last share; or ""."""
+        """Return why an amount cannot be reserved from the run's lease: it would use the last share. Return "" if it
+        can be reserved. `lease` is the run's lease if the payment would leave less than half of it, otherwise None."""
         if lease is None:
             return ""
         from remit.engine.last_share import kept_back  # noqa: PLC0415 - a run that has enough does not need it
@@ -623,7 +629,8 @@ class Admission:
         return (event,)
 
     def probe(self, view: View, proposal: Proposal) -> tuple[Unsealed, ...]:
-        """Return the event that makes this task the trial call of an open breaker whose pause is over, if it is."""
+        """Return the event that makes this task the breaker's probe. Return () if the breaker is closed or does not
+        admit a probe now."""
         name = proposal.wish.to
         breaker = view.breaker(name)
         if breaker is CLOSED or breakers.admits(breaker, proposal.now) != "probe":

@@ -36,11 +36,10 @@ class Meanings:
         self._vectors: dict[str, list[float]] = {}
 
     async def alike(self, wanted: str, cards: Collection[Card]) -> dict[str, float] | None:
-        """Return for each card how much closer it is than the others on average, from 0 to 1; None if there is nothing
-        to choose from.
+        """Return for each card how much closer it is to the request than the other cards are on average, from 0 to 1.
+        Return None if there are fewer than two cards.
 
-        The meaning of a cosine differs from model to model, so only the difference between cards counts.
-        """
+        The meaning of a cosine differs from model to model, so only the difference between cards counts."""
         texts = {card.name: about(card) for card in cards}
         if len(texts) < 2:
             return None
@@ -92,8 +91,9 @@ class Finder:
         return next((match.card.name for match in found if match.chosen), "")
 
     async def choose(self, wanted: str, live: LiveTask, ops: Callable[[str], list[str]]) -> str:
-        """Return the agent that a holder asks. `ops` returns the operations of asking an agent: in a rerun, the agent
-        that was asked before is asked again, even if another is free by now. Raise `Refused` if no agent is clear."""
+        """Return the agent to ask for a capability. In a rerun, return the agent that was asked before, even if another
+        one is free by now; `ops` returns the operation ids of a request to an agent. Raise `Refused` if no match is
+        clear."""
         matches = await self.find(wanted, live)
         if live.attempt.is_rerun and (before := await self._asked_before(matches, ops)):
             return before

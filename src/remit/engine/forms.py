@@ -14,12 +14,14 @@ from remit.ports.forms import Form
 
 
 def form_of(given: object, keyword: str) -> Form:
-    """Return the form. Raise `BadInput` if it is neither a type nor a JSON Schema, or if a package is missing."""
+    """Return the form for a type or a JSON Schema. Raise `BadInput` if `given` is neither, or if a package is
+    missing."""
     return import_module("remit.adapters.forms").form_of(given, keyword)
 
 
 def unwrapped(outcome: Outcome, form: Form) -> Any:
-    """Return the value of an outcome as an object of this form. Raise its error, or `BadOutput` if it does not fit."""
+    """Return the value of an outcome as an object of this form. If the outcome has an error, raise it. If the value
+    does not fit the form, raise `BadOutput`."""
     value = outcome.unwrap()
     try:
         return form.read(value, f"the result of '{outcome.agent}'")
@@ -28,7 +30,8 @@ def unwrapped(outcome: Outcome, form: Form) -> Any:
 
 
 class FormedAgent:
-    """An agent whose results are checked when its turn ends. In all else it is the agent inside."""
+    """An agent whose result is checked against a form when its turn ends. Everything else is passed to the wrapped
+    agent."""
 
     def __init__(self, answer: AgentFunction, form: Form) -> None:
         self.answer = answer

@@ -73,8 +73,9 @@ class Ears:
 
 
 class Ground(NamedTuple):
-    """The store, whose transactions include all follow-up events; the clock, the ids, the registry of agents, where the
-    contents of artifacts are, and the listeners to the answers of all models in this process."""
+    """The shared dependencies of the engine: the store, whose transactions include all follow-up events; the clock, the
+    source of ids, the registry of agents, the storage of artifacts, and the listeners to the answers of models in this
+    process."""
 
     store: Store
     clock: Clock

@@ -24,7 +24,7 @@ class Hooks(NamedTuple):
     ground: Ground
 
     async def add(self, url: str, kinds: str, run: str, act: Act = ONCE) -> Hook:
-        """Add a hook, and return it. It is sent what happens from now on."""
+        """Add a hook, and return it. The hook is sent only events that happen after this call."""
         now = self.ground.clock.now()
         made = Hook(self.ground.ids.new(), url, kinds, run, 1, None, act.by, now, 0, 0)
 

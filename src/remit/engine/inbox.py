@@ -52,8 +52,9 @@ class Inbox:
             raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
     async def take(self, live: LiveTask, *, at: str = "", fresh: bool = True) -> list[Message]:
-        """Return the messages that have arrived since the last read; each is delivered once. `at` is the position of a
-        conversation that they are taken for. Without `fresh`, return only messages that were taken before."""
+        """Return the new messages in the inbox of a task's holder; each message is delivered once. `at` is the
+        operation id of a position in a conversation, if the messages are for one. Without `fresh`, take no new
+        messages: return only those that an earlier attempt took at this place."""
         remit, now = live.remit, self.ground.clock.now()
         session, agent = remit.session, remit.holder
 
@@ -82,8 +83,9 @@ class Inbox:
     async def _take(
         self, live: LiveTask, look: Callable[[View], list[Message]], decide: Decide[Json], at: str, *, fresh: bool
     ) -> Json:
-        """Take messages, or find those taken in an earlier attempt, in any try; return them as rows. Usually nothing
-        has arrived, and a read is cheaper than a transaction."""
+        """Take the new messages and return them as rows. In a rerun, return the messages that an earlier attempt took
+        at this place. Look for messages with a read first, because usually there are none and a read is cheaper than a
+        transaction."""
         ops = [at] if at else live.operations.ids("inbox")
 
         def taken(view: View) -> tuple[Json] | None:

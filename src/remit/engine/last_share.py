@@ -18,7 +18,8 @@ LAST_WORD: Final = (
 
 
 class KeptBack(NamedTuple):
-    """A payment that would take the last share; `for_good` says that waiting for other holds would not help."""
+    """The reason against a payment that would use the last share. `for_good` says that waiting for other holds would
+    not help."""
 
     sentence: str
     for_good: bool
@@ -36,7 +37,7 @@ def kept_back(view: View, told: Bounds | None, lease: Lease, wanted: int, own: i
 
 
 def last_share(view: View, told: Bounds | None, lease: Lease) -> int:
-    """Return the last share of a run's lease: at most half."""
+    """Return the last share of a run's lease: the result of `share_of`, but at most half of the lease."""
     return min(share_of(view, told, lease), lease.granted // 2)
 
 

@@ -119,12 +119,14 @@ class Errand:
         self._told: Told | None = None  # delivered, but not yet recorded
 
     async def run(self) -> None:
-        """Retry until the channel has accepted the question, rejected it for good, or the question is closed."""
+        """Deliver the question, and retry after failures. Stop when the channel has accepted the question or refused it
+        for good, or when the question is closed."""
         while (pause := await self._bear()) is not None:
             await paused(self._ground.clock, pause)
 
     async def _bear(self) -> float | None:
-        """Try once. Return the seconds until the next try, or None if there is none."""
+        """Try to deliver the question once. Return the seconds until the next try, or None if no other try is
+        needed."""
         try:
             return await self._try()
         except NewerStore:  # reported by the worker
@@ -194,7 +196,8 @@ class Errand:
         return "mine" if claimed_by == worker else "taken"
 
     def _due(self, view: View) -> tuple[Due, int]:
-        """Return whether the delivery is due and for which process, and the number of claims so far."""
+        """Return the state of this delivery and the number of claims so far. The state is "mine", "taken" by another
+        process, "free" to claim, or "over"."""
         found = view.question(self._question)
         if found is None or not found.is_open or found.until <= self._ground.clock.now():
             return "over", 0
@@ -230,12 +233,11 @@ class Errand:
 
 
 class Messenger:
-    """Delivers questions and receives answers, in a process that has channels. It blocks neither the work nor other
-    channels.
+    """Delivers questions and receives answers, in a process that has channels. A slow channel blocks neither tasks nor
+    other channels.
 
-    While a worker serves here, it delivers every question of the workspace. While only foreground runs are at work, it
-    delivers what they ask; it starts to listen for answers with their first question.
-    """
+    While a worker serves in this process, every question of the workspace is delivered. Otherwise only the questions of
+    this process's runs are delivered, and the channels listen for answers only after the first question."""
 
     def __init__(
         self, desk: AnswerDesk, bell: Bell, heartbeat: Heartbeat, channels: Sequence[Channel], look: float
@@ -322,8 +324,8 @@ class Messenger:
             self._under_way.discard(delivery)
 
     async def _new_questions(self) -> list[str]:
-        """Return the open questions that are not known yet: for a worker all of them at first, then those asked
-        since."""
+        """Return the open questions that were asked since the last call and are to be delivered here. After a worker
+        has started to serve, the first call returns all open questions."""
         store, seen, worker = self._desk.ground.store, self._seen, self._heartbeat.worker
         if self._workers and not self._sees_all:
             await self._heartbeat.beat_now()  # a claim is valid only with a heartbeat

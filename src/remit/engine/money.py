@@ -70,7 +70,8 @@ class Bill(NamedTuple):
         return said
 
     def paid_from(self, purse: Purse) -> Purse:
-        """Return the paths that are charged: with its own key, the workspace pays the provider directly."""
+        """Return the part of a purse that is charged. With the workspace's own key no credits are charged, because the
+        workspace pays the provider directly."""
         return {unit: path for unit, path in purse.items() if unit != "credits"} if self.own_key else purse
 
 
@@ -89,17 +90,18 @@ class GetsMoney(Protocol):
     """Asks a person for the money that a payment lacks."""
 
     async def get(self, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> bool:
-        """Whether the payment is to be tried again; `full` is what it would take if there were enough money."""
+        """Ask a person for the money that a payment lacks. Return whether the payment should be tried again. `full` is
+        the amount that the payment would take if there were enough money."""
         ...
 
     async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
-        """Ask a person for more money for a run that can pay one more answer only. Return whether it got more."""
+        """If a run can pay only one more answer, ask a person for more money. Return whether the person gave more."""
         ...
 
 
 class Holding(NamedTuple):
-    """Places and resolves holds. `limits` are those of the workspace; `wait` is how many seconds to wait for other
-    holds."""
+    """Places, charges and releases holds. `limits` are the spending limits of the workspace. `wait` is how many seconds
+    a payment waits for money that other calls hold."""
 
     ground: Ground
     slots: Slots
@@ -112,8 +114,9 @@ class Holding(NamedTuple):
     # -- before the call -------------------------------------------------------------------------------------
 
     async def place(self, live: LiveTask, bill: Bill, *, started: bool, asks: bool = True) -> str:
-        """Place a hold for a call, and return its id. Raise `Refused` with all figures if it cannot be paid; with
-        `asks`, after a person was asked for more money, if the policy says so."""
+        """Place a hold for a call, and return its id. If the hold cannot be paid, raise `Refused` with all figures.
+        With `asks`, a person is asked for more money first, if the policy says so. With `started`, the call counts as
+        sent at once."""
         live.must_be_at_work()
         # The fence is part of the operation id: a later attempt makes the call again and needs a hold of its own.
         op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
@@ -145,8 +148,8 @@ class Holding(NamedTuple):
         return placed
 
     async def has_more(self, live: LiveTask, bill: Bill, no: Refused, full: Amounts | None = None) -> bool:
-        """Whether a person, asked because of a refusal, has given more money. `full` is the amount that the payment
-        would take if there were enough."""
+        """Ask a person for more money after a refusal, if the policy says so. Return whether the payment should be
+        tried again. `full` is the amount that the payment would take if there were enough money."""
         if self.more is None or no.rule != RULE:
             return False
         return await self.more().get(self, live, bill, bill.amounts if full is None else full)
@@ -174,7 +177,8 @@ class Holding(NamedTuple):
             await self.slots.bell.until(MONEY, fits)
 
     def lacking(self, view: View, live: LiveTask, bill: Bill, mine: Amounts) -> Lack:
-        """Return the reasons against a payment: leases with too little money, and limits."""
+        """Return the reasons why a payment is impossible: an open dispute, leases with too little money, the last
+        share, or spending limits. `mine` are the amounts that the caller holds itself."""
         purse, book = bill.paid_from(purse_in(view, live.remit.id)), Book(view.lease)
         sentences: list[str] = []
         passes = True
@@ -220,8 +224,8 @@ class Holding(NamedTuple):
         return found
 
     async def start(self, live: LiveTask, hold: str) -> None:
-        """Mark the call as sent: from here on it is charged, whatever happens. Raise `Refused` if the hold has
-        expired."""
+        """Mark the call as sent. From then on it is charged, even if no cost is reported. Raise `Refused` if the hold
+        has expired."""
 
         def decide(view: View) -> Decision[bool]:
             live.must_hold(view)
@@ -237,12 +241,13 @@ class Holding(NamedTuple):
     # -- after the call ----------------------------------------------------------------------------------------
 
     async def settle(self, live: LiveTask, hold: str, costs: Amounts | None) -> bool:
-        """Charge the cost of a call; with None, the full hold as uncertain. Return whether it was charged here: if
-        another process has the task by now, that process has settled it."""
+        """Charge the cost of a call. If `costs` is None, charge the full hold and mark the call as uncertain. Return
+        False if the hold is already resolved, such as by a process that has taken over the task."""
         return await self._resolved(live, hold, lambda view, held: self.settled(view, live, held, costs))
 
     async def release(self, live: LiveTask, hold: str, why: str) -> bool:
-        """Release a whole hold, because the call was not sent. Return whether it was released here, like `settle`."""
+        """Release a whole hold, because the call was not sent. Return False if the hold is already resolved, such as by
+        a process that has taken over the task."""
         return await self._resolved(live, hold, lambda _view, held: self.released(live, held, why))
 
     def released(self, live: LiveTask, hold: Hold, why: str) -> list[Unsealed]:
@@ -272,7 +277,8 @@ class Holding(NamedTuple):
         return done
 
     def disputed(self, live: LiveTask, id_: str, purse: Purse, taken: int, said: int) -> list[Unsealed]:
-        """Return the events for reported tokens that exceed the lease: a call that was made and is uncertain."""
+        """Return the events for reported tokens that exceed the lease. They record an uncertain call that is charged
+        with `taken` tokens, and ask a person for the real number."""
         now, remit, fence = self.ground.clock.now(), live.remit, live.attempt.fence
         amounts: dict[Unit, int] = {"tokens": taken} if taken else {}
         data: dict[str, Any] = {
@@ -296,8 +302,8 @@ class Holding(NamedTuple):
     def settled(
         self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None, at_most: Amounts | None = None
     ) -> list[Unsealed]:
-        """Return the events that charge a call. Without `costs`, the call is uncertain and the full hold is charged, or
-        `at_most` where that is less."""
+        """Return the events that charge a call. If `costs` is None, the call is uncertain, and the full hold is
+        charged, but no more than `at_most`. If the costs exceed the hold by too much, a person is asked."""
         data = resolution(hold)
         if costs is None:
             most = {unit: min(amount, (at_most or {}).get(unit, amount)) for unit, amount in hold.amounts.items()}
@@ -322,17 +328,19 @@ _REPORTED: Final = "tokens that it reported"
 
 
 def _person(live: LiveTask) -> dict[str, Any]:
-    """Return the person who started the run, for the limits of a person; nothing if none is named."""
+    """Return the person who started the run, as data for the spending limits of a person. Return {} if no person is
+    named."""
     return {"person": live.remit.by} if live.remit.by else {}
 
 
 def paying_wants(live: LiveTask) -> Wants:
-    """Return the reads that a decision about a payment makes."""
+    """Return the records that a decision about a payment reads, so that the store can fetch them together."""
     return Wants((live.remit.id,), leases=(ACCOUNT,), disputes=(live.remit.holder,))
 
 
 def _held_by_flow(live: LiveTask) -> dict[Unit, int]:
-    """Return the sum that the current code of the turn holds itself: waiting for that would never end."""
+    """Return the amounts that the current asyncio task already holds. A payment must not wait for these holds, because
+    they end only after it."""
     own = asyncio.current_task()
     amounts = [amounts for task, amounts in live.holds.values() if task is own]
     return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}
@@ -378,7 +386,7 @@ class InstalledPrices:
 
     @property
     def is_there(self) -> bool:
-        """Whether the package is installed."""
+        """Whether the price list has been loaded and its package is installed."""
         return self._found is not None
 
 
@@ -397,8 +405,9 @@ class OwnersPrices(NamedTuple):
 
 
 class Tariff(NamedTuple):
-    """The prices of calls: the price list; whether a model with an unknown price is refused; the providers for which
-    the workspace has its own key; and whether the team is a file, so that errors use its words."""
+    """The prices of calls. `prices` is the price list. `refuse_unknown` says that a model with an unknown price is
+    refused. `has_key` returns whether the workspace has its own key for a provider. `in_file` says that the team is a
+    file, so that errors name settings as the file does."""
 
     prices: Prices
     refuse_unknown: bool
@@ -469,7 +478,7 @@ class PaidCall:
         self._costs = amounts(credits, tokens, "the cost of a call")
 
     def report_usage(self, usage: Usage) -> None:
-        """Report the model's usage; it is charged by its price."""
+        """Report the model's usage. The cost is computed from the usage and the price of the model."""
         self._costs = costs_of(usage, self._bill.model, self._tariff)
 
     def not_sent(self) -> None:
@@ -515,8 +524,8 @@ class Paying(NamedTuple):
         live.spends = True
 
     async def report_tokens(self, live: LiveTask, tokens: int) -> None:
-        """Record the tokens, which are used in any case. Raise `Refused` afterwards if they exceed the budget, unless a
-        person is asked and gives more."""
+        """Record the tokens that an agent has used, even if they exceed the budget. If they do, raise `Refused`
+        afterwards, unless a person gives more tokens."""
         live.must_be_at_work()
         between(tokens, "tokens", 0, MOST_TOKENS)
         remit, now, new = live.remit, self.ground.clock.now(), self.ground.ids.new()
@@ -538,7 +547,8 @@ class Paying(NamedTuple):
             raise Refused(f"{used}; '{remit.holder}' has to finish with what it has", rule="tier")
 
     async def _goes_on(self, live: LiveTask, tokens: int) -> bool:
-        """Whether a person, if asked, has given as many tokens again."""
+        """Ask a person to add as many tokens as were reported, if the policy says so. Return whether the task may
+        continue."""
         holding, bill = self.holding, Bill({"tokens": tokens}, "as many tokens again as it reported")
         return holding.more is not None and await holding.more().get(holding, live, bill, bill.amounts)
 

@@ -77,7 +77,7 @@ class Calling(TypedDict, total=False):
 
 
 class MoneyVerbs:
-    """Paying. Everything is charged to the money of the agent's task."""
+    """The verbs of a turn that pay. Every payment is charged to the money of the agent's task."""
 
     _live: LiveTask
     _services: TurnServices
@@ -215,7 +215,8 @@ class PeopleVerbs:
 
 
 def _summary(value: Json) -> str:
-    """Return an argument in a few words; a text of several lines is shown below, line by line."""
+    """Return a short form of an argument for the text of a question: an excerpt, or the number of lines if the argument
+    is a text of several lines."""
     if isinstance(value, str) and "\n" in value:
         return f"[{value.count(chr(10)) + 1} lines]"
     return excerpt(encode(value), _VALUE)

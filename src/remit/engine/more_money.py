@@ -23,9 +23,9 @@ class MoreMoney(NamedTuple):
     questions: Questions
 
     async def get(self, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> bool:
-        """Ask a person. Return whether the payment is to be tried again: a person has given more, or there is enough by
-        now. A payment that lacks money again is asked about again, in a question of its own; after a no, only one
-        that wants less."""
+        """Ask a person for the money that a payment lacks. Return whether the payment should be tried again, because a
+        person has given more or there is enough by now. If money is lacking again later, ask a new question. After a
+        no, ask in this turn only for a smaller amount."""
 
         def look(view: View) -> Shortage | bool:
             live.must_hold(view)
@@ -45,9 +45,9 @@ class MoreMoney(NamedTuple):
         return said.approved
 
     async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
-        """Ask a person whether a run continues that has money for one more answer only; propose as much as it was
-        granted so far. Return whether it was given more. After a no, this turn asks for nothing more: its next answer
-        is its last."""
+        """If a run has money for one more answer only, ask a person whether it continues. The question proposes to
+        double what the run was granted. Return whether the run has more money. After a no, this turn does not ask
+        again."""
         unit, enough = lease.unit, 2 * share
         bill = Bill({unit: enough}, _GOING_ON)
         given = await self.get(holding, live, bill, {unit: enough + lease.granted})

@@ -45,8 +45,8 @@ class Answers(NamedTuple):
     ground: Ground
 
     async def answer(self, question: str, reply: Reply, op: str = "") -> None:
-        """Record an answer. Raise `Conflict`, with the name of the first person, if it is not the first or is too late;
-        the same answer with the same `op` counts as the first one."""
+        """Record an answer. If the question has been decided or has expired, raise `Conflict`, which names the person
+        who was first. If the same answer was recorded with the same `op`, do nothing."""
         line(question, "a question's id", NAME_LIMIT)
         for name, word in (("by", reply.by), ("channel", reply.channel)):
             if word != "":
@@ -155,8 +155,8 @@ def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Uns
 
 
 def _gives(view: View, question: Question, reply: Reply, now: int) -> tuple[Reply, list[Unsealed]]:
-    """Return the answer to a question for more money, with the amount that it gives, and the events that give it. An
-    answer with an amount is a yes."""
+    """Return the reply to a question for more money, with the amount that is given, and the events that give it. A
+    reply with an amount counts as approved."""
     if reply.state == "rejected":
         return reply, []
     from remit.engine.raising import given_by  # noqa: PLC0415 - most workspaces never ask for money
@@ -205,10 +205,10 @@ class Questions(NamedTuple):
         return await self.ask(live, draft, ops[0])
 
     async def ask(self, live: LiveTask, draft: QuestionDraft, op: str, *, stepped_back: bool = False) -> Said:
-        """Ask a person, and wait for the answer. Under the same operation again, the recorded answer is returned.
+        """Ask a person, and wait for the answer. If the question was asked before under the same operation id, return
+        its answer or wait for it.
 
-        `stepped_back` says that the task waits anyway, as for a task that it delegates.
-        """
+        `stepped_back` says that the task is already counted as waiting, as during a delegation."""
         live.must_be_at_work()
         question = await self._record_question(live, draft, f"{op}{draft.suffix}")
         said = await self.ground.store.read(lambda view: said_in(view, question))
@@ -298,8 +298,8 @@ def clocks_stand_still(control: Control[LiveTask]) -> While:
 
 
 def _said_before(view: View, ops: list[str], digest: str) -> Said | None:
-    """Return the positive answer of an earlier try to exactly this question, if this try has not asked yet; otherwise
-    None."""
+    """Return the approval of, or the answer to, exactly this question from an earlier try of the task. Return None if
+    there is none, or if this try has asked already."""
     if view.done(f"{ops[0]}/ask") is not None:
         return None
     said = (said_under(view, op) for op in ops[1:])
@@ -356,7 +356,7 @@ def open_questions(view: View) -> tuple[int, list[Question]]:
 
 
 def asked_since(view: View, seen: int) -> tuple[int, list[Question]]:
-    """Return the same, of the questions that were asked after an event."""
+    """Return the number of the latest question's event, and the open questions that were asked after event `seen`."""
     found: list[Question] = []
     before: int | None = None
     while page := view.questions(_PAGE, before):

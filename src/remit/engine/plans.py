@@ -49,8 +49,9 @@ class Approvals(NamedTuple):
     questions: Questions
 
     async def once(self, step: str, identity: str, ask: Callable[[], Awaitable[bool | str] | bool | str]) -> bool | str:
-        """Ask about a step and record the answer; in a rerun, return the recorded one. A no in an earlier try does not
-        count."""
+        """Call the owner's function for the approval of a step, and record its answer: True, False or "ask". In a
+        rerun, return the answer that this try recorded, or True if an earlier try recorded a yes. Otherwise call the
+        function again."""
         ground, live = self.ground, self.live
         ops = live.operations.ids("approve", identity)
 
@@ -135,8 +136,8 @@ class PlanOutcome:
         return all(step.state == "completed" for step in self.steps.values())
 
     def summary(self, steps: Iterable[str] | None = None) -> str:
-        """Return the results of these steps, or of all, one line each, in the order of the plan, as a step with
-        `memory_scope` sees them. Untrusted results are marked. An empty list of steps gives an empty text."""
+        """Return the results of these completed steps, or of all, one line each, in the order of the plan. A step with
+        `memory_scope` gets this text. Untrusted results are marked. For an empty list of steps, return ""."""
         given = self.steps if steps is None else items(steps, "steps takes a list of step ids")
         wanted = {plain(one, "a step's id", TASK_LIMIT) for one in given}
         if strange := sorted(wanted - self.steps.keys()):
@@ -149,7 +150,8 @@ class PlanOutcome:
         return {step.id: step.state for step in self.steps.values()}
 
     def step_states(self, plan: Plan) -> list[Json]:
-        """Return the states with the tasks that have the results, for the end event of the task that led the plan."""
+        """Return the state and the task of each step, for the end event of the task that ran the plan. The results are
+        recorded with those tasks."""
         return [_step_state(self.steps[step.id], step) for step in plan.steps]
 
 
@@ -246,8 +248,8 @@ class PlanRun:
         await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, (started,))))
 
     async def _admit(self) -> None:
-        """Start all steps that may start. Called at the beginning and after each end, so that no step waits longer than
-        needed."""
+        """Start the steps that are ready, as far as `concurrency` allows. Called at the beginning and after each step
+        has ended. If the plan was aborted, start none."""
         if self._options.abort is not None and self._options.abort.is_set():
             await self._drain("the plan was aborted")
         while self._ready and self._running < self._options.concurrency:
@@ -266,7 +268,8 @@ class PlanRun:
         await self._admit()
 
     async def _disapproved(self, step: Step) -> str:
-        """Return why a step may not start, or "" if it may. If the approving function raises, the plan fails."""
+        """Return why the approval of a step was denied, or "" if it may start. If the owner's approval function raises,
+        the plan fails."""
         approve_steps = self._options.approve_steps
         if not approve_steps:
             return ""
@@ -414,7 +417,8 @@ class PlanRun:
 
 
 def steps_told(view: View, record: Record) -> PlanOutcome | None:
-    """Return the outcome of every step of a plan, with the results of their tasks; None if its end event has none."""
+    """Return the outcome of every step of a finished plan, with the results of their tasks. Return None if the task has
+    not ended, or if its end event has no steps."""
     ended = view.event(record.ended or 0)
     if ended is None or "steps" not in ended.data:
         return None

@@ -107,8 +107,9 @@ class WantedMoney(NamedTuple):
 
 
 def asks_for_hop(view: View, path_: Path, wanted: WantedMoney, last_word: Bounds | None) -> QuestionDraft | None:
-    """Return the question for the money that is to be set aside for a task; None if more money would not help, or if a
-    person has said no. `path_` is the path along which the delegating task pays."""
+    """Return the question for the money that a delegation wants to reserve. Return None if more money would not help,
+    or if a person has rejected an earlier question of this delegation. `path_` is the path along which the delegating
+    task pays."""
     under, run = wanted.under, wanted.under.root
     want = Want("credits", wanted.amount, run, kept_of(view, last_word, run, "credits"))
     short = shortage(view, path_, want, wanted.amount)
@@ -126,7 +127,7 @@ def asks_for_hop(view: View, path_: Path, wanted: WantedMoney, last_word: Bounds
 
 
 class GivenMoney(NamedTuple):
-    """What a yes gives: the amount for the record, and the events."""
+    """The money that an approval gives: the amount as text for the record, and the events."""
 
     value: str
     events: list[Unsealed]

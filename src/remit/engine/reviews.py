@@ -40,16 +40,16 @@ class Reviews(NamedTuple):
     expires: Expiry
 
     async def review(self, live: LiveTask, ending: Ending) -> Ending | LiveTask:
-        """Let a person review a result. Return the end of the task, or the next turn of the agent. If a person has
-        approved a result of this task before, return that one."""
+        """Let a person review a result. If it is approved, return the end of the task; if it is sent back, return the
+        agent's next turn. If a person has approved a result of this task before, return that result as the end."""
         approved = await self.ground.store.read(lambda view: self._approved(view, live))
         if approved is not None:
             return endings.completed(live.remit, approved.result)
         return await self._decided(live, Presented(ending.outcome.value), 1)
 
     async def go_on(self, live: LiveTask) -> Ending | LiveTask | None:
-        """Continue the review of a result that an earlier attempt put before a person. Return None if there is none:
-        then the agent must be called."""
+        """Continue the review of a result that an earlier attempt presented to a person. If there is no such result,
+        return None, and the caller calls the agent."""
         approved, kept = await self.ground.store.read(
             lambda view: (self._approved(view, live), self._presented(view, live))
         )
@@ -96,12 +96,12 @@ class Reviews(NamedTuple):
         return QuestionDraft("review", asks, expires=self.expires, shows=shows, about=about)
 
     def _presented(self, view: View, live: LiveTask) -> Presented | None:
-        """Return the result that this try put before a person, in its present turn."""
+        """Return the result that this try has presented to a person in the current turn, or None."""
         done = view.done(f"{live.operations.review(1)}/ask")
         return None if done is None else _before(view, str(done[0]))
 
     def _approved(self, view: View, live: LiveTask) -> Presented | None:
-        """Return the result that was approved and used in an earlier try of this task."""
+        """Return the result that a person approved in any try of this task and whose approval was used, or None."""
         for event in view.done_under(live.operations.reviews):
             question = view.question(str(event.data["question"])) if event.kind == "question.asked" else None
             if question is None or not question.used or question.agent != live.remit.holder:

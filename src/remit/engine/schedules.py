@@ -43,8 +43,8 @@ _log = logging.getLogger("remit")
 
 
 def request_text(keywords: dict[str, Json], ceiling: Bounds, lead: Lead | None = None, source: str = "") -> str:
-    """Return the submission of a schedule as JSON text. `lead` is there for a plan or a team, `source` for a schedule
-    of a team file."""
+    """Return the stored form of a schedule's submission, as JSON text. `lead` is set for a plan or a team; `source` is
+    set if the schedule comes from a team file."""
     data: dict[str, Json] = {"keywords": keywords, "ceiling": {**ceiling.data}}
     if lead is not None:
         data["lead"] = lead.data
@@ -60,8 +60,8 @@ class Schedules(NamedTuple):
     calendar: Callable[[], Calendar]
 
     async def add(self, wanted: Schedule, act: Act = ONCE, *, replace: bool = False) -> Schedule:
-        """Add a schedule, and return it. If there is an equal one, return that; replace another one only if the caller
-        says so."""
+        """Add a schedule, and return it. If there is an equal schedule of the same name, return that one. If there is a
+        different one, replace it with `replace=True`, otherwise raise `Conflict`."""
         ground, calendar = self.ground, self.calendar()
         first = self._next(wanted, ground.clock.now())
         if first is None:
@@ -142,8 +142,8 @@ class Schedules(NamedTuple):
         return self.calendar().next_after(schedule.cron, schedule.zone, after)
 
     def _must_fit(self, view: View, wanted: Schedule) -> None:
-        """Raise `BadInput` if there are too many schedules, and `NotFound` for an unknown agent: a typo must not wait
-        for its first night."""
+        """Raise `BadInput` if there are too many schedules. Raise `NotFound` if the agent is unknown, so that a typo is
+        noticed now and not at the first planned time."""
         if view.schedule(wanted.name) is None and len(view.schedules()) >= MOST:
             raise BadInput(f"a workspace has at most {MOST:,} schedules; remove one that is not needed")
         known = {*self.ground.directory.names(), *(card.name for card, _ in view.cards())}
@@ -206,7 +206,8 @@ class Scheduler:
         return None if upcoming is None else max(upcoming, now + _AGAIN if self._failing else 0)
 
     async def _fire(self, schedule: Schedule, now: int) -> None:
-        """Start the run of a schedule, or all missed runs if it catches up with all."""
+        """Start the run of a due schedule. If it missed planned times, start as many runs as its `catch_up` says: the
+        latest, all, or none."""
         times, then = self._planned(schedule, now)
         if schedule.catch_up == "none" and now - times[-1] > LATE:
             await self._skip(schedule, then, "no worker ran at that time")
@@ -228,7 +229,8 @@ class Scheduler:
         return calendar.latest(cron, zone, due, now, most) or [due], calendar.next_after(cron, zone, now)
 
     async def _start(self, schedule: Schedule, planned: int, following: int | None) -> bool:
-        """Submit the task for a planned time. Return whether this worker did so, or recorded why not."""
+        """Submit the task for a planned time. Return False if another worker was faster or the schedule was changed. If
+        a rule refuses the run, record the reason and return True."""
         ground = self._ground
         request = self._request(schedule, planned)
         child, now = request.proposal.child, request.proposal.now

@@ -35,7 +35,7 @@ class Woken(Protocol):
     """An object that is notified when the machine has slept."""
 
     def relook(self) -> None:
-        """Read the time again; called on a separate thread."""
+        """Check the time again after the machine has slept. Called on a separate thread."""
         ...
 
 
@@ -50,7 +50,7 @@ class UsableTime:
         self._stopped = 0
 
     def reset(self) -> None:
-        """Drop the thread and its users: in a forked process they belong to the parent."""
+        """Forget the thread and the users. Called in a forked process, where they belong to the parent."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._users = 0
@@ -83,13 +83,13 @@ class UsableTime:
             self._users = max(0, self._users - 1)
 
     def tell(self, who: Woken) -> None:
-        """Notify this object when the machine has slept, as long as it is referenced."""
+        """Call `relook` of this object each time the machine has slept. The object is referenced weakly."""
         with self._lock:
             self._woken.add(who)
 
     def _leave_out(self, now: int) -> None:
-        """Leave out the time since the last sign of life, except for a second of waiting and the processor time used:
-        code that holds the interpreter for long gives no sign of life either."""
+        """Leave out the time since the process last showed that it runs. One second and the processor time used in
+        between still count, because code that holds the interpreter for long looks like a stop."""
         with self._lock:
             used = _SECOND + self._source.process_time_ns() - self._spent
             if now - self._alive_at > _GAP:  # another caller may have noticed first
@@ -157,9 +157,9 @@ class Waiting:
 
 
 class Timers:
-    """The timers of one event loop. Nearly all of them are cancelled long before they are due, so a timer is only an
-    entry in a heap, and the loop wakes us only for the earliest. `seconds` returns the time that they wait for: a timer
-    that the loop wakes too early, because the process was stopped, waits for the rest."""
+    """The timers of one event loop. A timer is only an entry in a heap, because most timers are cancelled long before
+    they are due; the loop wakes only for the earliest. `seconds` returns the current time. If the loop wakes too early
+    by that time, because the process was stopped, the timer waits for the rest."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float]) -> None:
         self.loop = loop
@@ -224,12 +224,11 @@ class Doubt(NamedTuple):
 
 
 class SystemClock:
-    """The real time. The time of day is read once and counted from there, so that setting the machine's clock moves no
-    deadline. Ticks count the time in which this process could run, without sleep and stops.
+    """The real clock. It reads the time of day once and counts from there, so that a change of the machine's clock
+    moves no deadline. `ticks` counts only the time in which this process could run, without sleep and stops.
 
-    A reading that differs from the count by more than `TOLERANCE` is a jump. It is ignored until it is confirmed: by
-    the clock of a database server, or by staying for `patience` seconds.
-    """
+    A reading that differs from the count by more than `TOLERANCE` is a jump. A jump is ignored until the clock of a
+    database server confirms it, or until it has lasted for `patience` seconds."""
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self.reread()
@@ -240,12 +239,13 @@ class SystemClock:
         self._deadlines: Timers | None = None
 
     def reread(self) -> None:
-        """Read the machine's clock and accept it; only while nothing runs here and another clock confirms it."""
+        """Read the machine's clock and accept it without a check. Call this only when nothing runs here and another
+        clock confirms the time."""
         self._offset = time.time_ns() - time.clock_gettime_ns(ALWAYS)
 
     def follow(self) -> None:
-        """Read the machine's clock again, in case it was set, and follow it unless it jumped; only while nothing runs
-        here. Small steps are compared with the last confirmed reading, so that they do not add up to a jump."""
+        """Read the machine's clock again, and accept the time unless the clock jumped. Call this only when nothing runs
+        here. The reading is compared with the last confirmed one, so that small steps do not add up to a jump."""
         counted = self._offset
         self.reread()
         if abs(self._offset - self._trusted) <= _TOLERANCE:
@@ -271,7 +271,8 @@ class SystemClock:
         return self._doubt is not None
 
     def compare(self, other: int) -> None:
-        """Follow a jump if another clock, in microseconds, agrees."""
+        """Accept a jump of the machine's clock if another clock confirms it. `other` is the time of the other clock in
+        microseconds."""
         if self._doubt is None:
             return
         counted, self._offset = self._offset, self._doubt.offset
@@ -297,7 +298,8 @@ class SystemClock:
         return timers.call_later(seconds, call)
 
     def call_later_asleep_too(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Like `call_later`, for a deadline: sleep of the machine and stops of the process count too."""
+        """Call a function after this many seconds. Unlike for `call_later`, sleep of the machine and stops of the
+        process count, so this is for deadlines."""
         loop = asyncio.get_running_loop()
         timers = self._deadlines
         if timers is None or timers.loop is not loop:

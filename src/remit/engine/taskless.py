@@ -31,15 +31,15 @@ from remit.errors import Refused
 
 
 class TasklessRights(NamedTuple):
-    """The rights of a caller that reads and writes without a task: those of a card, or of the owner if it is None,
-    within the ceiling."""
+    """The rights of a caller that holds no task. They are those of `card`, or of the owner if `card` is None, narrowed
+    by the ceiling."""
 
     card: Card | None
     sees: Sees
     writes: Sees
 
     def sees_entry(self, namespace: str, key: str, entry: Entry | None) -> bool:
-        """Whether the caller sees this entry, or, for None, that the address is empty."""
+        """Whether the caller may see this entry. If `entry` is None, whether it may see that there is no entry."""
         return scope.covers(self.sees, namespace, key, None if entry is None else entry.version)
 
     def unseen(self, what: str) -> Refused:

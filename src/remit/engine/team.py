@@ -45,8 +45,9 @@ Answer with a corrected plan."""
 
 
 class TeamRun:
-    """The coordinator's task: plan, run, combine. An invalid plan is returned once; then the run fails. If a plan is
-    given, the coordinator is not asked for one."""
+    """One run of a team: the coordinator plans, the members run the plan, and the coordinator combines the results. If
+    the coordinator's plan is invalid, it may write another one; if that is invalid too, the run fails. If the caller
+    gave a plan, the coordinator does not write one."""
 
     def __init__(
         self, runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions, plan: Plan | None = None
@@ -81,7 +82,8 @@ class TeamRun:
         return assigned(self._given, cards), live
 
     async def _accepted_plan(self, live: LiveTask, ops: list[str]) -> Plan | None:
-        """Return the plan that an earlier attempt accepted, or None: its finished steps are not repeated."""
+        """Return the plan that an earlier attempt accepted, or None. The team continues with this plan, so its finished
+        steps are not repeated."""
 
         def look(view: View) -> Json:
             live.must_hold(view)
@@ -123,7 +125,7 @@ class TeamRun:
         raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
 
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
-        """Give the coordinator one turn within its own task. Return its answer."""
+        """Call the coordinator for one turn within its own task. Return its answer and that turn."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase, turn.composed = phase, True
         turn.receipt.withhold_all(live.receipt.withheld)  # withheld by the asker of the team, from each turn
@@ -152,7 +154,8 @@ def _result(step: StepOutcome) -> str:
 
 
 def _parsed(answer: Json) -> Json:
-    """Return a plan as JSON, from JSON or JSON text, fenced or not."""
+    """Return the plan in an answer as JSON. If the answer is text, remove its code fence and parse it. Raise `BadInput`
+    if it is not JSON."""
     if not isinstance(answer, str):
         return answer
     try:
@@ -227,8 +230,8 @@ class Leading(NamedTuple):
 
 
 def _incomplete(plan: Plan, outcome: PlanOutcome, live: LiveTask) -> Failed:
-    """Return the error that lists the steps which did not complete. It is retryable if all steps that failed by
-    themselves are."""
+    """Return the error that lists the steps which did not complete. The error is retryable if every failure that was
+    not caused by another step is."""
     steps = outcome.steps
     left = [step for step in steps.values() if step.state != "completed"]
     own = [steps[step.id] for step in plan.steps if all(steps[one].state == "completed" for one in step.after)]

@@ -12,11 +12,10 @@ from anyio import CapacityLimiter, create_task_group, to_thread
 
 
 class ThreadedAgent:
-    """A function of a turn that runs in a thread. In all else it is that function.
+    """An agent function that runs in a thread. Everything else is passed to the wrapped function.
 
-    A cancellation does not reach the thread: the call waits for it, until the engine leaves it behind after the grace
-    period. Verbs that the thread awaits with `anyio.from_thread.run` are cancelled at once.
-    """
+    A cancellation does not reach the thread. The call waits for the thread until the grace period is over; then the
+    engine abandons it. Verbs that the thread awaits with `anyio.from_thread.run` are cancelled at once."""
 
     def __init__(self, function: Callable[[Any], object]) -> None:
         self.function = function

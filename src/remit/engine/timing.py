@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 def call_later(clock: Clock, seconds: float, call: Callable[[], None], *, deadline: bool) -> Timer:
-    """Call this after that many seconds. A deadline that a caller set also passes while the machine sleeps; the time of
-    an attempt counts only while this process can run."""
+    """Call a function after this many seconds. If `deadline` is True, time in which the machine sleeps counts too.
+    Otherwise only the time in which this process can run counts."""
     if deadline and isinstance(clock, SystemClock):
         return clock.call_later_asleep_too(seconds, call)
     return clock.call_later(seconds, call)
@@ -80,11 +80,10 @@ class fail_after(move_on_after):  # noqa: N801
 
 
 class shielded(Generic[T]):  # noqa: N801 - awaited like a function
-    """Await something that no cancel scope around it can interrupt.
+    """Await a coroutine that must not be interrupted by the cancel scopes around it.
 
-    A scope is created only if it has to wait: before that it cannot be cancelled, and in memory a write is faster than
-    the creation of a scope.
-    """
+    A shielding scope is created only if the coroutine has to wait. A coroutine that does not wait cannot be cancelled,
+    and a write in memory is faster than the creation of a scope."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
@@ -100,7 +99,7 @@ class shielded(Generic[T]):  # noqa: N801 - awaited like a function
 
 
 def _rest(coroutine: Coroutine[Any, Any, T], waits: object) -> Generator[Any, Any, T]:
-    """Continue a coroutine that waits for something."""
+    """Run a coroutine to its end, after its first step has yielded `waits`, and return its result."""
     try:
         while True:
             try:

@@ -59,7 +59,8 @@ def trace(error: BaseException) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text of an error, whatever its class does; of an exception group, the texts of its members."""
+    """Return the message of an error, even if its class cannot produce one. For an exception group, return the messages
+    of its members."""
     if isinstance(error, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
         return "; ".join(f"{type(one).__name__}: {error_text(one)}" for one in inside)
@@ -160,9 +161,9 @@ class OwnersFunctionFailed(Exception):
 
 @contextmanager
 def owners_function(role: str) -> Generator[None]:
-    """Call a function of the owner in the body. An error of remit, such as `Refused`, is its answer; any other
-    exception fails the task. So does a SystemExit, which would end the process from inside an asyncio task, and a
-    CancelledError that no cancellation caused."""
+    """Call a function of the owner in the body. An error of remit, such as `Refused`, passes unchanged. For any other
+    exception, raise `OwnersFunctionFailed`; this includes SystemExit, which would end the process, and a CancelledError
+    although the asyncio task was not cancelled."""
     try:
         yield
     except (RemitError, OwnersFunctionFailed):
@@ -176,7 +177,8 @@ def owners_function(role: str) -> Generator[None]:
 
 
 def owners_fault(error: BaseException | None) -> OwnersFunctionFailed | None:
-    """Return the failed function of the owner behind an error, also in an exception group, or None."""
+    """Return the `OwnersFunctionFailed` that caused an error, or None. The causes of the error and the members of
+    exception groups are searched."""
     while error is not None and not isinstance(error, OwnersFunctionFailed):
         if isinstance(error, BaseExceptionGroup):
             inside = cast("BaseExceptionGroup[BaseException]", error).exceptions

@@ -63,7 +63,7 @@ class Toolset:
 
     @property
     def any(self) -> bool:
-        """Whether every tool may be used that is not denied; then there is no list of them."""
+        """Whether the agent may use every tool that its card does not deny. Then the iteration lists no tools."""
         return self._names is ANY
 
     def __contains__(self, tool: object) -> bool:
@@ -90,13 +90,13 @@ class Toolset:
 
 
 class TurnFacts:
-    """The task of a turn, and what remit says about it."""
+    """The read-only facts about a turn: its task, its run and its agent."""
 
     _live: LiveTask
 
     @property
     def task(self) -> str:
-        """The task text. If the task is only a value, its JSON."""
+        """The task text. If the task has no text but only a value, this is the value as JSON."""
         remit = self._live.remit
         return remit.task if remit.data is None else without_data(remit.task, remit.data)
 
@@ -124,7 +124,7 @@ class TurnFacts:
 
     @property
     def origin(self) -> str:
-        """The id of the first task of those that retry each other; the own id of a task that is no retry."""
+        """The id of the first task of the retry lineage. For a task that is no retry, this is its own id."""
         return self._live.operations.origin
 
     @property
@@ -180,14 +180,14 @@ class TurnFacts:
 
     @property
     def is_requeued(self) -> bool:
-        """Whether this task goes back into the queue when its agent is cancelled: its worker stops, or only the time of
-        one attempt is up. What works for it elsewhere need not be told to stop then."""
+        """Whether this task is requeued when its agent is cancelled, because its worker stops, or because only the time
+        of one attempt is up. An agent that controls work outside this process need not stop that work then."""
         return self._live.is_requeued
 
     @property
     def phase(self) -> str:
-        """For the coordinator of a team: "plan" when it must write the plan, "synthesis" when it must combine the
-        results."""
+        """The phase of a team's coordinator: "plan" when it must write the plan, "synthesis" when it must combine the
+        results. Empty for other agents."""
         return self._live.phase
 
 
@@ -216,9 +216,9 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
 
     @cached_property
     def handoff(self) -> Handoff:
-        """How the task came to this agent. `sender` is empty if it was not handed over; `refused` is why it could not
-        be handed over, `results` are those of a parallel handoff, and `failed` is why the other agent failed if the
-        task came back for that. It is a copy: changing it has no effect."""
+        """How the task came to this agent. `sender` is empty if the task was not handed over. `refused` is why a
+        handoff of the task was refused, and `results` are the results of a parallel handoff. If the task came back
+        because the other agent failed, `failed` is the reason. This is a copy: changing it has no effect."""
         return self._live.handoff.copied()
 
     @cached_property
@@ -469,7 +469,9 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _chosen(self, to: str | None, capability: str, ops: Callable[[str], list[str]]) -> str:
-        """Return the agent for a capability; `ops` returns the operations of asking an agent."""
+        """Return the agent that is chosen for a capability. `ops` returns the operation ids of a request to an agent,
+        so that a rerun chooses the same agent again. Raise `BadInput` unless exactly one of `to` and `capability` is
+        given."""
         if (to is None) == (not capability):
             raise BadInput("pass either an agent or a capability")
         plain(capability, "a capability", 1_000)
@@ -500,9 +502,9 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
     # -- models: adapters of frameworks call these, agents rarely do --------------------------------------
 
     async def prompt(self) -> str:
-        """Return the prompt of this turn: the task, the entries passed along, how the task came to the agent, and its
-        new messages, which are taken by this. For a model it also has its memory, the newest notes on the board and the
-        agents it may ask. Untrusted parts are quoted."""
+        """Return the prompt of this turn: the task, the entries passed along, how the task came to the agent, and the
+        agent's new messages. This takes the messages from the inbox. For a model, the prompt also has its memory, the
+        newest notes on the board and the agents it may ask. Untrusted parts are quoted."""
         return await self._services.talking.prompting.prompt(self._live)
 
     async def talk_so_far(self) -> list[EarlierExchange]:
@@ -558,7 +560,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
 
 
 def _nothing_asked(_name: str) -> list[str]:
-    """Return no operation: a handoff makes no request that an earlier attempt could have started."""
+    """Return []. An earlier attempt cannot have started a handoff, so there are no operation ids to search."""
     return []
 
 

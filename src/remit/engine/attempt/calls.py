@@ -30,8 +30,8 @@ class LeftBehind(Exception):
 
 
 class Leaving(NamedTuple):
-    """How agents are abandoned: after so many seconds of grace. `deeper` returns the running calls inside a call; these
-    are abandoned first, because the one that does not stop is among them."""
+    """The settings for abandoning an agent: the clock, the grace period in seconds, and `deeper`. `deeper` returns the
+    running calls inside a call. These are abandoned first, because one of them may be the call that does not stop."""
 
     clock: Clock
     grace: float
@@ -137,8 +137,8 @@ class Call:
         return self._answer.throw(error)
 
     async def forgive_own(self) -> None:
-        """Undo the cancellations that the agent's own code requested on its asyncio task: the caller was not
-        cancelled."""
+        """Undo the cancellations that the agent's own code requested on its asyncio task, so that they do not cancel
+        the caller. If a cancellation from outside the agent is delivered meanwhile, raise it."""
         try:
             if not self.is_cancelled:
                 await asyncio.sleep(0)  # a pending cancellation is delivered here
@@ -162,8 +162,8 @@ class Call:
         self.leave()
 
     def _abandon(self) -> NoReturn:
-        """Continue without the agent. Throw CancelledError into it once more; if it ignores that as well, let it run on
-        in a detached asyncio task."""
+        """Continue without the agent, and raise `LeftBehind`. First throw another CancelledError into the agent; if the
+        agent ignores that too, let it run on in a detached asyncio task."""
         self.task.uncancel()  # undo our own cancel(), which woke us
         grace = self._leaving.grace
         _log.warning("agent '%s' was cancelled and did not stop within %g s; it is left behind", self.name, grace)
@@ -178,7 +178,8 @@ class Call:
 
 
 def _leave_scopes(outer: CancelScope) -> None:
-    """Exit the cancel scopes that the abandoned code has entered and not exited: they belong to the task it ran in."""
+    """Exit the cancel scopes inside `outer` that the abandoned agent has entered and not exited: they belong to the
+    current asyncio task, which continues without the agent."""
     inner: list[CancelScope] = []
     here = CancelScope()
     with here:  # entered only to find the enclosing scope
@@ -207,7 +208,8 @@ def _keep(task: asyncio.Task[None]) -> None:
 
 
 class _Rest:
-    """The rest of a call, to be awaited by a task of its own; `waits` is what it waits for."""
+    """The remaining execution of an abandoned agent, to be awaited by an asyncio task of its own. `waits` is the object
+    that the agent last yielded to the event loop."""
 
     __slots__ = ("_answer", "_waits")
 
@@ -245,8 +247,9 @@ _DRIVES: Final = Call.__await__.__code__
 
 
 def _group_at_end(awaited: object, task: asyncio.Task[object]) -> asyncio.TaskGroup | None:
-    """Find the task group of an agent that waits for its members, one of which has failed. Then the group has cancelled
-    the task that it was entered in, to wake itself, and before Python 3.13 it does not take that back."""
+    """Return the agent's task group that has cancelled this asyncio task to wake itself, or None. A group does this
+    when a member fails while the group waits for its members. Before Python 3.13, the group does not undo that
+    cancellation."""
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
         if frame is None:

@@ -81,17 +81,18 @@ class Line(Generic[Member]):
 
     @property
     def queued(self) -> bool:
-        """Whether it came from the queue and therefore has a slot."""
+        """Whether the line came from the queue and therefore needs a worker slot."""
         return self.hands is not None
 
     def enter(self, task: str, member: Member) -> None:
-        """Add a task that starts, or replace it after a handoff."""
+        """Add a task that starts. After a handoff, replace the task's member with that of its new turn."""
         if task not in self.members:
             self.working += 1
         self.members[task] = member
 
     def leave(self, task: str, *, waits: bool, last: bool) -> None:
-        """Remove a task that has ended. If it is the `last`, the queued task itself, release the worker slot."""
+        """Remove a task that has ended; `waits` is whether it was waiting and so was not counted as working. If it is
+        the `last`, the queued task itself, release the worker slot."""
         if self.members.pop(task, None) is not None and not waits:
             self.working -= 1
         if last:
@@ -104,7 +105,8 @@ class Line(Generic[Member]):
             self.hands.give()
 
     async def hold(self) -> None:
-        """Take the slot again, unless another task of the line has done so."""
+        """Wait for a worker slot for this line, unless it needs none or already holds one. If another task of the line
+        gets one meanwhile, release the second."""
         hands = self.hands
         if self._holds or hands is None:
             return
@@ -118,16 +120,15 @@ class Line(Generic[Member]):
 
 @cache
 def _scope_type() -> type[CancelScope]:
-    """Return anyio's class of cancel scopes on asyncio. `CancelScope()` looks it up each time, and initializes each
-    scope twice."""
+    """Return anyio's class of cancel scopes on asyncio, cached. Creating a scope from this class is faster than
+    `CancelScope()`, which looks the class up and initializes each scope twice."""
     return type(CancelScope())
 
 
 class Control(Generic[Member]):
-    """Stops an attempt, through all handoffs. Enter it for a verb of its turn.
+    """Stops an attempt at a task, across all its handoffs. Use it as a context manager around a verb of the turn.
 
-    From the moment that it is stopped, or its time is up, the attempt may do nothing more, whatever its code does.
-    """
+    After the attempt was stopped or its time is up, it may do nothing more, whatever its code does."""
 
     __slots__ = ("_runs", "_timer", "calls", "clock", "first_timer", "life", "line", "scope")
 
@@ -183,7 +184,7 @@ class Control(Generic[Member]):
         self.set_timer(self.life.shorten(self.clock.ticks(), round(seconds * SECOND)))
 
     def arm(self) -> None:
-        """Start a timer of its own if it has none, because its asker's timer is about to stop."""
+        """Start a timer for this attempt if it relied on its asker's timer, because that one is about to stop."""
         self.set_timer(self.life.arm(self.clock.ticks()))
 
     def pause(self) -> None:
@@ -195,7 +196,8 @@ class Control(Generic[Member]):
         self.set_timer(self.life.answered(self.clock.ticks()))
 
     def set_timer(self, timer: SetTimer | None) -> None:
-        """Set the timer again, if there is one to set; before `run`, remember it."""
+        """Replace the running timer with the given one; if it has no seconds, only cancel the old one. None changes
+        nothing. Before `run`, only remember it as the timer to start."""
         if timer is None:
             return
         if not self._runs:
@@ -223,15 +225,16 @@ class Control(Generic[Member]):
         return self.line
 
     def step_back(self) -> None:
-        """Wait for one more task."""
+        """Count one more wait of this task. When it is the first, the line counts the task as not working."""
         if self.life.wait():
             line = self.line
             assert line is not None  # a live task has a line
             line.working -= 1
 
     def step_up(self) -> bool:
-        """Wait for one task fewer. Return whether the caller must act: take its slot again, or release the slot of a
-        line in which no task works."""
+        """Count one wait of this task fewer. When it was the last, the line counts the task as working again. Return
+        whether the caller must act: take the task's slot again, or release the slot of a line in which no task
+        works."""
         line = self.line
         assert line is not None  # a live task has a line
         if not self.life.go_on():

@@ -210,8 +210,8 @@ def is_unheard(view: View, record: Record) -> bool:
 
 
 def pruned_before_fork(task: str) -> Conflict:
-    """Return the error of a fork that needs the result of a task which was pruned since. A run is not pruned while a
-    task of its lineage is open, but a fork has a lineage of its own."""
+    """Return the error for a fork that needs the result of a pruned task of its original run. While a task of a run's
+    lineage is open, the run is not pruned; but a fork has its own lineage, so it does not protect the original."""
     error = Conflict(
         f"task {task} of the run that this one is a fork of was pruned, its result with it; it is not done again here: "
         "start a new run"
@@ -231,7 +231,7 @@ def of_record(view: View, record: Record) -> Outcome | None:
 
 
 async def awaited(bell: Bell, task: str) -> Outcome:
-    """Wait for the outcome of a task, whichever process runs it."""
+    """Wait until a task has ended, whichever process runs it, and return its outcome."""
 
     def look(view: View) -> Outcome | None:
         record = view.record(task)

@@ -48,8 +48,8 @@ class Sends(NamedTuple):
 
 
 class Handoffs:
-    """Follows the commands of agents. `send` delegates a part, and `ask` asks a person; assembly.py sets both, to avoid
-    import cycles."""
+    """Follows the handoff commands that agents return. `send` delegates a part of a parallel handoff, and `ask` asks a
+    person; assembly.py sets both, to avoid import cycles."""
 
     def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks, *, gives_back: bool = False) -> None:
         self.gives_back = gives_back  # whether a task goes back if the agent that took it over fails
@@ -60,7 +60,8 @@ class Handoffs:
         self._alive = alive
 
     async def must_allow(self, live: LiveTask, command: Command) -> None:
-        """Raise `Refused` if the handoff would be refused; the refusal is recorded."""
+        """Check the handoff of a command without making it. If a rule refuses it, record the refusal and raise
+        `Refused`."""
         live.must_be_at_work()
         if isinstance(command.goto, str):
             await self._ask(live, command, HANDOFF)
@@ -87,7 +88,8 @@ class Handoffs:
             return self._stays(live, no, before)
 
     async def go_on(self, live: LiveTask, sends: Sends) -> LiveTask | Ending:
-        """Continue a parallel handoff that an earlier attempt started. Return like `follow`."""
+        """Continue a parallel handoff that an earlier attempt started. Return the next turn. If joining the parts is
+        refused and the previous handoff was refused too, return the failure of the task."""
         before = live.handoff.results
         try:
             return await self.join(live, sends)
@@ -95,8 +97,9 @@ class Handoffs:
             return self._stays(live, no, before)
 
     async def give_back(self, live: LiveTask, ending: Ending) -> LiveTask | None:
-        """Return a failed task to the agent that handed it over, with the reason. Return None if it has not failed, was
-        not handed over, or a rule forbids it: then the failure is its end."""
+        """Hand a failed task back to the agent that handed it over, with the failure, and return that agent's turn.
+        Return None if the task has not failed, was not handed over or was stopped, or if a rule refuses the way back:
+        then its ending stands."""
         sender = live.handoff.sender
         if ending.kind != "task.failed" or sender in ("", live.remit.holder) or live.control.has_stopped:
             return None
@@ -112,7 +115,8 @@ class Handoffs:
         return heir
 
     async def send_back(self, live: LiveTask, sent: SentBack) -> LiveTask:
-        """Return a task to its holder because a person sent the result back. Return the holder's next turn."""
+        """Record that a person sent the result back to the task's holder. Return the holder's next turn, which gets the
+        result and the reason."""
         now = self._ground.clock.now()
         data = turn_data(live, {"update": {}, "content": "", "sent_back": {**sent._asdict()}})
 
@@ -128,7 +132,8 @@ class Handoffs:
         return again
 
     async def _with_figures(self, live: LiveTask, command: Command, ticks: int) -> Command:
-        """Return the command with the usage of this turn, for the next holder."""
+        """Return the command with the usage of this turn added for the next holder: tokens, time (`ticks`) and
+        credits."""
         spent = Spent(0, 0)
         if live.spends:
             spent = await self._ground.store.read(lambda view: _spent(view, live.remit))
@@ -137,9 +142,9 @@ class Handoffs:
         return command if update is command.update else replace(command, update=update)
 
     def _stays(self, live: LiveTask, no: Refused | BadInput, before: tuple[Outcome, ...]) -> LiveTask | Ending:
-        """Leave a task with its holder, and return its next turn: it gets the reason why the handoff was refused, and
-        the results of parts that were sent out meanwhile. If its previous handoff was refused too, return the failure
-        of the task."""
+        """Leave a task with its holder because its handoff was refused. Return the holder's next turn, which gets the
+        reason and the results of parts that arrived meanwhile. If the previous handoff was refused too, return the
+        failure of the task."""
         if live.handoff.refused:
             return endings.failed(live.remit, no)
         told = replace(live.handoff, refused=str(no))
@@ -231,7 +236,8 @@ class Handoffs:
         return tuple(result for result in results if result is not None)
 
     async def _ask(self, live: LiveTask, command: Command, passage: Passage) -> None:
-        """Check admission without a handoff; only a refusal is recorded."""
+        """Request admission for a handoff without making it. If a rule refuses it, record the refusal and raise
+        `Refused`. If a rule requires an approval, ask a person first."""
         proposal, _ = self._proposed(live, command, _along(live, command))
 
         def decide(view: View) -> Decision[Json]:
@@ -259,8 +265,9 @@ class Handoffs:
         of_parts: bool = False,
         failed: str = "",
     ) -> tuple[Remit, Move]:
-        """Record the handoff. Return the remit after it and the move. If it is refused, record and raise the refusal.
-        `of_parts` marks a handoff that joins parts; `failed` is the reason why the task goes back."""
+        """Request admission for a handoff and record it. Return the task's remit after the handoff, and the move. If it
+        is refused, record the refusal and raise `Refused`. `of_parts` marks a handoff that joins parts; `failed` is the
+        error with which the task goes back."""
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         if "artifacts" in command.update or "context" in command.update:
@@ -316,7 +323,7 @@ class Handoffs:
 
 
 def _spent(view: View, remit: Remit) -> Spent:
-    """Return the spending of the task's present turn."""
+    """Return the tokens and credits that the task has spent since its last handoff, or since its start."""
     credits_ = tokens = 0
     for event in view.events(Span(run=remit.root, task=remit.id)):
         if event.kind == "task.handed":

@@ -57,7 +57,8 @@ _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 
 
 class SentBack(NamedTuple):
-    """A result that a person sent back to its agent: the result, the reason, the person, and how often by now."""
+    """A result that a person sent back to its agent: the result, the reason, the person, and how often the agent's
+    results were sent back since it got the task."""
 
     result: Json
     why: str
@@ -69,10 +70,9 @@ class SentBack(NamedTuple):
 class Handoff:
     """How a task came to its holder: the sender, the data handed over, and the results of parts.
 
-    `sender` is empty if the task was not handed over. `refused` is why it could not be handed over, and `failed` why
-    the agent before could not finish it, if the task came back for that. `sent_back` is the result that a person sent
-    back to this agent.
-    """
+    `sender` is empty if the task was not handed over. If the task stays with its holder because a handoff was refused,
+    `refused` is the reason. If the agent that took it over failed and the task came back, `failed` is that error.
+    `sent_back` is the result that a person sent back to this agent."""
 
     sender: str = ""
     state: HandoffState = field(default_factory=HandoffState)
@@ -136,11 +136,12 @@ class Conversation:
 
     @property
     def round(self) -> int:
-        """The number of the round: that of the answer whose tools are called. Without a model, each call is a round."""
+        """The number of the current round: the number of model requests so far. Without a model, each tool call is a
+        round of its own, numbered -1, -2 and so on."""
         return self.requests or -self.calls
 
     def must_go_on(self) -> None:
-        """Raise the error of a lost conversation again: an agent may have caught it."""
+        """Raise the stored error if the conversation is lost: the agent may have caught it before."""
         if self.lost is not None:
             raise self.lost
 
@@ -152,8 +153,8 @@ class Conversation:
 
 
 class LiveTask:
-    """One running task. The engine reads the task's rights here, not in the turn. It holds only what differs from the
-    defaults, because there may be thousands of tasks."""
+    """One running task during one turn. The engine reads the task's rights here, not in the turn. An instance holds
+    only values that differ from the defaults, because there may be thousands of tasks."""
 
     wrote = NOTHING_WRITTEN
     past = NOBODY_WROTE
@@ -199,8 +200,9 @@ class LiveTask:
         self.took: Trust = remit.trust  # the least trusted input so far
 
     def limit_time(self, clock: Clock, now: int, above: Life | None = None, said: int | None = None) -> Self:
-        """Give the task its time: that of one attempt, limited by its deadline and by its asker's time. The time of an
-        attempt is at most the agent's own, if it has one; `said` is what the caller of a delegation asked for."""
+        """Limit the time of this attempt by the timeouts of the agent and the task, by the task's deadline and by its
+        asker's time (`above`). If the agent has no timeout, `said`, the timeout that the caller of a delegation
+        requested, replaces the default. Return the task itself."""
         control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
         usual = self.agent.rules.timeout
         if usual:
@@ -228,7 +230,8 @@ class LiveTask:
         self.operations = Operations(self.remit.id, self.attempt, 0, self.remit.holder)
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
-        """Return the next turn of the same task, of the same or another agent; this turn may do nothing more."""
+        """Create and return the next turn of the same task, for the same or another agent. End this turn: it may do
+        nothing more."""
         heir = LiveTask(remit, agent, self.attempt, handoff, self.control)
         heir.operations = self.operations
         heir.operations.handed_to(remit.holder)
@@ -406,8 +409,8 @@ class LiveTask:
 
     @cached_property
     def keeps(self) -> dict[str, str]:
-        """The context that an agent does not get from this holder if the holder passes nothing on, with reasons: for
-        the receipt of that agent."""
+        """The parts of the holder's context that are withheld from a called agent if the holder passes nothing on, each
+        with the reason. The called agent's receipt shows them."""
         return kept_back(self.sight, NOTHING, NOTHING)
 
     def has_written(self, namespace: str, key: str, version: int) -> None:
@@ -446,7 +449,8 @@ class LiveTask:
         return scope.covers(self.base, namespace, key, entry.version)
 
     def _wrote(self, namespace: str, key: str) -> int | None:
-        """Return the version that the holder wrote there and may see, or None. The bounds apply to it too."""
+        """Return the version that the holder wrote at this address, or None if it wrote none or the task's bounds no
+        longer let it see the address."""
         version = self.wrote.get((namespace, key))
         return version if version and scope.covers(self.remit.bounds.sees, namespace, key) else None
 
@@ -565,11 +569,12 @@ class LiveTasks:
         return line
 
     def under(self, life: Life) -> list[LiveTask]:
-        """Return the running tasks that this one waits for."""
+        """Return the running tasks that the attempt with this `life` waits for, directly or indirectly."""
         return [live for live in self._live.values() if live.life.is_under(life)]
 
     def calls_inside(self, call: Call) -> list[Call]:
-        """Return the running calls inside this one."""
+        """Return the running agent calls inside this call: nested ones of the same task, and those of tasks below
+        it."""
         control = next((live.control for live in self._live.values() if call in live.control.calls), None)
         if control is None:
             return []
@@ -599,7 +604,8 @@ def before(live: LiveTask) -> Before:
 
 
 def marks(live: LiveTask, then: Before) -> dict[str, Json]:
-    """Return the changes since `then`, in the form that is recorded; empty if there are none."""
+    """Return the changes of the turn since `then`, in their recorded form: the trust label, and what it saw and wrote.
+    Return {} if there are none."""
     found: dict[str, Json] = {}
     if live.took != TRUSTED:
         found["took"] = live.took
@@ -635,7 +641,8 @@ _log = logging.getLogger("remit")
 
 
 class StopListener:
-    """Stops tasks that another process has cancelled. It listens while there is work here."""
+    """Stops tasks of this process that another process has cancelled. It listens to the store while a `while_working`
+    body runs."""
 
     def __init__(self, store: Store, alive: LiveTasks, worker: str) -> None:
         self._store = store
@@ -671,7 +678,7 @@ class StopListener:
             self._looking = self._loop.create_task(self.look())
 
     async def look(self) -> None:
-        """Stop the tasks that are to be cancelled."""
+        """Stop the running tasks of this process that the store marks as cancelling."""
         try:
             wanted = await self._store.read(self._tasks_to_stop)
         except NewerStore:  # reported by the worker, or by the work itself

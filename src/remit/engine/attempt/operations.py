@@ -38,8 +38,8 @@ class Attempt(NamedTuple):
 
     @property
     def is_rerun(self) -> bool:
-        """Whether there was an earlier attempt, of this task or of one whose work it continues. The fence tells: a
-        release lowers the number of attempts but never the fence."""
+        """Whether there was an earlier attempt, of this task or of a task whose work it continues. The fence shows this
+        and `number` does not, because a release lowers the number of attempts but never the fence."""
         return self.fence > 1 or self.origin != ""
 
 
@@ -76,12 +76,14 @@ class KeptEffects:
         return read(event, EffectDone)
 
     def forget(self, prefix: str) -> None:
-        """Drop the effects whose ids have this prefix: the call that they were part of is recorded itself."""
+        """Drop the effects whose ids have this prefix, because the tool call that contains them is recorded as a
+        whole."""
         for op in [op for op in self._left if op.startswith(prefix)]:
             del self._left[op]
 
     def put_back(self, events: Iterable[Event]) -> None:
-        """Make these effects available again: their turn starts again in this run."""
+        """Make the effects of these events available again, because the turn that recorded them restarts within this
+        attempt."""
         self._left |= {event.op: event for event in events if event.op is not None and event.text}
 
     def first_left(self, prefixes: Iterable[str]) -> EffectDone | None:
@@ -134,7 +136,8 @@ class Operations:
         return self._origin
 
     def next_turn(self) -> None:
-        """Start the ids of a new turn. A rerun starts there."""
+        """Advance to the next turn of the task: the operations that follow get ids of that turn, counted from the
+        start."""
         self.turns += 1
         self._begin()
 
@@ -150,14 +153,15 @@ class Operations:
             self.visited.remove(self._turn)
 
     def handed_to(self, holder: str) -> None:
-        """Use the ids of another holder from now on."""
+        """Set the holder whose name is in the ids, for the turn after a handoff. If it is another agent, count the
+        operations from the start."""
         if holder != self._holder:
             self._holder = holder
             self._begin()
 
     def restart_talk(self, generation: int) -> None:
-        """Give the conversation of this turn and its tool calls new ids: it restarts, for the `generation`-th time.
-        Everything else in the turn is counted from the start and found under the same ids."""
+        """Restart the conversation of this turn for the `generation`-th time: the conversation and its tool calls get
+        new ids. All other operations of the turn are counted from the start again and get the same ids as before."""
         self.generation = generation
         self._restart = f"/restart/{generation}"
         self._counts = {}
@@ -171,8 +175,8 @@ class Operations:
             self.visited.append(self._turn)
 
     def ids(self, what: str, *about: str) -> list[str]:
-        """Return the ids of the next operation of this kind: that of this try, then those of earlier tries, latest
-        first."""
+        """Return the ids of the next operation of this kind, one for each try: the current try first, then the earlier
+        ones, latest first. Operations with different `about` are counted separately."""
         counted = self._next(self._about(what, about))
         return [f"{self._origin}/0/{counted}"] if not self._failures else self._of_every_try(counted)
 
@@ -198,7 +202,8 @@ class Operations:
 
     @property
     def came_through(self) -> list[str]:
-        """The prefixes of the ids of the effects in the turns of this run."""
+        """The prefixes of the ids of all effects of the turns that this attempt has reached. Empty if the attempt is
+        not a rerun."""
         return [f"{self.effects}{turn}/" for turn in self.visited or ()]
 
     @property
@@ -209,12 +214,12 @@ class Operations:
 
     @property
     def left_over(self) -> str:
-        """The id under which the work that this turn left over is recorded."""
+        """The id of the record of finished work that this turn, run again, did not request."""
         return f"{self._origin}/{self._failures}/{self._turn}/left"
 
     def was_asked(self, op: str) -> bool:
-        """Whether this run has requested an operation of its turn. Operations inside a tool call are found with that
-        call."""
+        """Whether this attempt has requested an operation of its turn. Always True for an operation inside a tool call
+        or a restarted conversation, because it is not counted by turn."""
         counted = op.removeprefix(f"{self._origin}/").partition("/")[2].partition("/again/")[0]
         name, _, number = counted.rpartition("/")
         if "/tool/" in name or "/restart/" in name or not number.isdecimal():
@@ -232,18 +237,20 @@ class Operations:
 
     @property
     def turn(self) -> str:
-        """The name of the turn."""
+        """The name of the current turn in ids: its number and its holder, or "0" for the first turn."""
         return self._turn
 
     @property
     def where(self) -> str:
-        """The place of conversations in the current code: in a turn, or in a tool call within it."""
+        """The id part for conversations of the current code: the turn with the generation of its conversation or,
+        inside a tool call, the turn and that call."""
         inside = _INSIDE.get()
         return f"{self._turn}{self._restart}" if inside is None or inside[0] is not self else f"{self._turn}{inside[1]}"
 
     @property
     def generations(self) -> str:
-        """The prefix of the ids under which the conversation of this turn restarts; the number follows."""
+        """The prefix of the ids that record restarts of this turn's conversation. The number of the restart follows the
+        prefix."""
         return f"{self._origin}/restart/{self._turn}/"
 
     def of_conversations(self, what: str) -> str:
@@ -279,7 +286,8 @@ class Operations:
 
     @property
     def past(self) -> str:
-        """The id under which a run records which earlier runs of its session it was given; the same in every try."""
+        """The id under which a run records the earlier runs of its session that its agent was shown. It is the same in
+        every try."""
         return f"{self._origin}/past"
 
     def answered(self, talk: str) -> None:
@@ -306,8 +314,8 @@ class Operations:
 
     @contextmanager
     def inside(self, tool: str) -> Generator[None]:
-        """Name the operations of the current code after the tool call that it is part of. In a rerun, recorded calls
-        are skipped, so the operations of the others must not be counted from the start of the turn."""
+        """While the body runs, put the tool call into the ids of the operations of the current code. A rerun skips
+        recorded tool calls, so operations inside the other calls cannot be counted from the start of the turn."""
         self.has_tools = True
         place, position = self._tool_name(tool), digest(self.position_of(tool))
         token = _INSIDE.set((self, f"{self._restart}/tool/{place}", f"{self._restart}/tool/{position}"))
@@ -317,11 +325,12 @@ class Operations:
             _INSIDE.reset(token)
 
     def _tool_name(self, tool: str) -> str:
-        """Return the name of a tool call in the ids of what it does: without the origin, which a fork replaces."""
+        """Return the id part that stands for a tool call in the ids of the operations inside it. It leaves out the
+        origin, because a fork replaces the origin."""
         return digest(tool.removeprefix(f"{self._origin}/"))
 
     def inside_of(self, tool: str) -> str:
-        """Return the place of conversations inside a tool call."""
+        """Return the id part for conversations inside a tool call; see `where`."""
         return f"{self._turn}{self._restart}/tool/{self._tool_name(tool)}"
 
     def position_of(self, op: str) -> str:
@@ -333,8 +342,8 @@ class Operations:
         return self._without_chance(rest if kind.isdecimal() else f"{kind}/{rest}")
 
     def position_to_keep(self, op: str) -> str:
-        """Return the position of an operation whose id does not contain it: inside a tool, ids are named after the
-        call. Return "" for any other."""
+        """Return the position to record with an operation inside a tool call, because the position cannot be derived
+        from its id. Return "" for any other operation."""
         return self.position_of(op) if self.inside_tool else ""
 
     def _without_chance(self, named: str) -> str:
@@ -352,7 +361,8 @@ class Operations:
         return f"{self.effects}{self._turn}{self._restart}/tool/{self._tool_name(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
-        """Return the id of the next payment of this kind; like an effect, the same in every try."""
+        """Return the id of the next payment with this reason and these amounts. Like the id of an effect, it is the
+        same in every try."""
         about = digest(chr(0).join((why, *amounts)))
         return f"{self._origin}/spends/{self._next(f'{self._where}/{about}')}"
 
@@ -367,13 +377,14 @@ class Operations:
         return f"{self._origin}/reviews/"
 
     def review(self, number: int) -> str:
-        """Return the id of a question about the result of this turn; a result that a person edited in a form that does
-        not fit is asked about again."""
+        """Return the id of question `number` about the result of this turn. If a person edits the result and the edit
+        does not fit the agent's form, the next question follows."""
         return f"{self.reviews}{self._failures}/{self._turn}/{number}"
 
     def handing(self, content: str, *, of_parts: bool = False) -> str:
-        """Return the id under which a handoff is approved: the same whether it is only checked or made. A handoff that
-        joins parts was checked in the turn before, which sent them out."""
+        """Return the id under which a handoff is approved. Checking the handoff and making it use the same id. A
+        handoff that joins parts (`of_parts`) uses the id of the turn before, which sent the parts and checked the
+        join."""
         before = self.turns - 1
         turn = self._turn if not of_parts else f"{before}.{self._holder}" if before else "0"
         return f"{self._origin}/{self._failures}/{turn}/handing/{digest(content)}"

@@ -41,7 +41,8 @@ from remit.ports.models import KEY
 
 
 class Joined(NamedTuple):
-    """Parts of a parallel handoff that have come back: the parts, the sender, and the turn."""
+    """A parallel handoff whose results were handed on: its parts, the agent that sent them, and the number of the turn
+    that sent them."""
 
     sends: Sends
     holder: str
@@ -79,7 +80,8 @@ def origin_of(record: Record) -> str:
 
 
 def next_of(view: View, origin: str) -> Lineage:
-    """Return the lineage of one more try, or of the first one of a task that a fork continues."""
+    """Return the lineage for the next try of a retried task. If a fork continues a task under this origin and has not
+    tried it yet, return the lineage for its first try."""
     first = view.record(origin)
     tries = [*([first] if first is not None else ()), *view.lineage(origin)]
     if not tries and (fork := _forked(view, origin)) is not None:
@@ -88,7 +90,7 @@ def next_of(view: View, origin: str) -> Lineage:
 
 
 class _Forked(NamedTuple):
-    """For a task that a fork continues: how often the original task had failed, and its origin."""
+    """The task that a fork continues: how often it had failed in the original run, and its origin there."""
 
     failures: int
     origin: str
@@ -100,12 +102,13 @@ def _forked(view: View, origin: str) -> _Forked | None:
 
 
 def is_fork(view: View, origin: str) -> bool:
-    """Whether a fork has given this origin to a task that it continues."""
+    """Whether this origin is the new one that a fork has given to a task that it continues."""
     return _forked(view, origin) is not None
 
 
 def continues(view: View, origin: str, other: str) -> bool:
-    """Whether a task is of this lineage, or of one that it is a fork of."""
+    """Whether the lineage `origin` is the lineage `other`, or continues it as a fork, directly or through other
+    forks."""
     while origin != other:
         fork = _forked(view, origin)
         if fork is None:
@@ -115,8 +118,8 @@ def continues(view: View, origin: str, other: str) -> bool:
 
 
 def forked_from(view: View, op: str) -> str:
-    """Return the origin of the task that a fork continues when it requests this operation, or "": the operation had
-    started a task of the original that was still open there, or had failed."""
+    """Return the origin with which a fork continues a task when this operation is requested, or "". There is one if the
+    operation had started a task in the original run that failed or was still open at the fork."""
     done = view.done(f"{op}/forked")
     return "" if done is None else str(done[0])
 
@@ -203,8 +206,9 @@ def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
 
 
 def find_answer(view: View, op: str) -> tuple[str, tuple[Json] | None]:
-    """Look up the answer to a delegation, a task or a refusal, and skip tasks that ended unheard. Return the operation
-    to use, and its answer, or None if it was not requested yet."""
+    """Look up the recorded answer to a request: a task id or a refusal. If the task was stopped only because its asker
+    had ended, look up the next repetition of the request instead. Return the operation id to use and its answer, or
+    None if it has no answer yet."""
     first, again = op, 0
     while (done := view.done(op)) is not None:
         record = view.record(done[0]) if isinstance(done[0], str) else None
@@ -230,7 +234,8 @@ def _outcome(view: View, part: Send, answer: Json) -> Outcome | None:
 
 
 async def key_of(ground: Ground, live: LiveTask, op: str) -> str:
-    """Return the idempotency key of an operation: the same each time it runs, and unique to it."""
+    """Return the idempotency key of an operation. The key is the same in every attempt, and no other operation has
+    it."""
     operations = live.operations
     position = operations.position_of(op)
     if operations.chain is None:
@@ -411,7 +416,7 @@ class Paid(Protocol):
 
 
 def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:
-    """Whether a function takes a keyword that the caller does not pass itself."""
+    """Whether a function accepts a keyword argument `name` that `args` do not already fill by position."""
     try:
         takes = inspect.signature(do).parameters
     except (TypeError, ValueError):  # some built-in functions have no signature
@@ -459,7 +464,8 @@ _BEGINS = ("task.started", "task.submitted")
 
 
 async def tell_left_over(ground: Ground, live: LiveTask) -> None:
-    """Record which finished delegations and payments of this turn were not requested this time."""
+    """Record the finished delegations and payments of this turn that earlier attempts made and this attempt did not
+    request. Record nothing for a led plan, because it follows its record."""
     if live.lead is not None:  # a led plan follows its record, so it leaves nothing over
         return
 
@@ -484,9 +490,9 @@ def amounts(data: CreditsSpent) -> str:
 
 
 async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> None:
-    """Raise `Conflict` for a payment that is not recorded, while a recorded one for the same reason was not requested
-    in this run: it may be the same with another amount. If other code of the turn runs concurrently, this is unclear,
-    and is reported at the end of the turn instead."""
+    """Raise `Conflict` if this payment is not recorded, but an earlier attempt recorded one for the same reason that
+    this attempt has not requested: it may be the same payment with another amount. While other code of the turn runs
+    concurrently, do not check; the end of the turn reports such payments."""
     call = live.control.calls[-1].task if live.control.calls else None
     if live.elsewhere or live.doing or asyncio.current_task() is not call:
         return
@@ -508,7 +514,8 @@ async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> 
 
 
 def _work_text(view: View, event: Event) -> str:
-    """Return a description of finished work; "" if it was not part of the task or did not complete."""
+    """Return a description of the finished work that an event records: a payment, or a task that completed. Return ""
+    for any other event."""
     if event.kind == "credits.spent":
         data = read(event, CreditsSpent)
         return f"{amounts(data)} paid" + (f" for {data['why']}" if data["why"] else "")

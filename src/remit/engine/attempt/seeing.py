@@ -48,7 +48,7 @@ def _is_given(view: View, live: LiveTask, row: ArtifactRow, now: int) -> bool:
 
 
 def _is_in_entry(view: View, sees: SeesEntry, row: ArtifactRow, now: int) -> bool:
-    """Whether an entry that is seen still has this reference."""
+    """Whether the entry of this reference still exists, may be seen (`sees`), and still contains the reference."""
     entry = view.entry(row.namespace, row.key)
     if entry is None or not entry.alive(now) or not sees(row.namespace, row.key, entry):
         return False
@@ -56,8 +56,9 @@ def _is_in_entry(view: View, sees: SeesEntry, row: ArtifactRow, now: int) -> boo
 
 
 def _was_given(view: View, row: ArtifactRow, task: str, holder: str) -> bool:
-    """Whether this event gave an artifact to the holder of a task: it saved it there, or got it as a result. A result
-    that is a text gives what its author saved itself and names in it."""
+    """Whether the event of this reference gave an artifact to the holder of a task. It did if the holder saved the
+    artifact in the task, or got it in the result of a task that it requested. A text result gives the artifacts that
+    its author saved and that the text names."""
     if row.kind == _SAVED and row.task == task:
         return row.agent == holder
     if row.kind not in (_SAVED, "task.completed"):
@@ -86,8 +87,8 @@ def _handed_over(live: LiveTask) -> list[Json]:
 
 
 def _had_asker(view: View, task: str, digest: str) -> bool:
-    """Whether the one who wrote the text of a task saw this artifact. A person sees all of them, and a caller that acts
-    as a card, without a task of its own, those that it saved."""
+    """Whether the asker that wrote the text of a task saw this artifact. A person sees all artifacts. A caller from
+    outside that acts as a card, without a task of its own, sees those that it saved."""
     record = view.record(task)
     first = view.event(record.began) if record is not None else None
     if first is None:
@@ -121,7 +122,8 @@ def _sent_by(view: View, digest: str, caller: str) -> bool:
 
 
 def unseen(live: LiveTask, digest: str) -> Refused:
-    """Return the refusal, the same whether or not there is such an artifact."""
+    """Record in the receipt that an artifact was withheld, and return the refusal. The refusal is the same if no such
+    artifact exists."""
     live.receipt.withhold(f"artifact {digest[:19]}", "asked for, not passed")
     return _not_visible(live.remit.holder, digest)
 
@@ -135,8 +137,8 @@ def _not_visible(holder: str, digest: str) -> Refused:
 
 
 def carried_by(view: View, live: LiveTask | None, found: list[Artifact], now: int) -> list[ArtifactData]:
-    """Return the references in a value for its event. Raise `Refused` if its author does not see one of them; None
-    stands for the owner, who sees all that exist."""
+    """Return the data of the artifacts in a value, for the event that records the value. Raise `Refused` if the value's
+    author does not see one of them. `live` is the author's task; None means the owner, who sees all artifacts."""
     carried: list[ArtifactData] = []
     for one in found:
         rows = view.artifact_rows(one.digest) if live is None else rows_seen(view, live, one.digest, now)
@@ -147,7 +149,8 @@ def carried_by(view: View, live: LiveTask | None, found: list[Artifact], now: in
 
 
 def carried_by_card(view: View, card: str, sees: SeesEntry, found: list[Artifact], now: int) -> Generator[ArtifactData]:
-    """Yield the same for a card that holds no task: it sees the artifacts of the entries that it sees."""
+    """Yield the data of the artifacts in a value whose author is a card without a task. The card sees only artifacts in
+    entries that it sees. Raise `Refused` if it does not see one of them."""
     for one in found:
         rows = [row for row in view.artifact_rows(one.digest) if row.kind == "entry.set"]
         given = [row for row in rows if _is_in_entry(view, sees, row, now)]

@@ -52,8 +52,8 @@ class Slots(NamedTuple):
 
     @asynccontextmanager
     async def idle(self, asker: LiveTask, wait: Wait) -> AsyncGenerator[None]:
-        """Release the slots while the body waits. It is the body of a delegation: the asker continues elsewhere, so no
-        slot is taken again here."""
+        """Release the asker's slots while the body waits. Unlike `given_up`, do not take them again afterwards: the
+        caller does that if the asker needs them."""
         asker.life.step_aside()
         try:
             await self.rest(asker, wait)
@@ -62,7 +62,8 @@ class Slots(NamedTuple):
             asker.life.step_in()
 
     async def rest(self, asker: LiveTask, wait: Wait) -> None:
-        """Record that the asker waits, and that its whole line does if none of its tasks works."""
+        """Record the asker as waiting. If no task of its line works, also release the line's slot and record all tasks
+        of the line as waiting."""
         members = self._idle_members(asker)
         await self._say_waiting(asker, members if asker.life.rests or asker in members else (asker, *members), wait)
 
@@ -76,8 +77,8 @@ class Slots(NamedTuple):
         return [member for member in line.members.values() if not member.life.rests]
 
     async def _say_waiting(self, asker: LiveTask, resting: Iterable[LiveTask], wait: Wait | None = None) -> None:
-        """Record the tasks as waiting, so that other tasks can use their slots; a worker that takes the task over waits
-        again. `wait` is what the asker waits for; the others of its line wait for a task of the line."""
+        """Record the tasks as waiting, so that tasks outside the line can use their slots. `wait` is what the asker
+        waits for; the other tasks of its line wait for a task of the line."""
         members = tuple(resting)
         if not members:
             return
@@ -168,7 +169,7 @@ class Slots(NamedTuple):
 
     @staticmethod
     def passed_on(asker: LiveTask) -> None:
-        """Update the line after these events are recorded."""
+        """Update the line and the asker in memory after the events of `passing_on` are recorded."""
         line = asker.control.own_line
         if line.rests:
             line.rests = False
@@ -184,7 +185,8 @@ class Slots(NamedTuple):
         return not line.queued or _works(view, line) or self.admission.room(view) > 0
 
     def woken(self, view: View, asker: LiveTask) -> list[LiveTask]:
-        """Return the tasks that waited only because the whole line did; they delegate, and hold no agent's slot."""
+        """Return the tasks that waited only because their whole line waited. They wait for tasks that they delegated,
+        and their agents have no concurrency limit."""
         line = asker.control.own_line
         if not line.rests:
             return []
@@ -205,16 +207,18 @@ class Slots(NamedTuple):
 
 
 def _new_expiry(live: LiveTask, now: int, *, queued: bool = False) -> dict[str, Json]:
-    """Return the new time of expiry of a task whose clock was stopped, because the recorded one may be long past. A
-    delegated task that was queued has the expiry of an attempt again."""
+    """Return the new expiry of a resumed task, as event data. If the task's clock was stopped, the recorded expiry may
+    be long past. A delegated task that was queued gets the time of an attempt again. Return {} if the expiry does not
+    change."""
     if live.attempt.asked_how == "delegate" and (queued or live.life.stood_still):
         return {"until": resumed_until(live.agent, live.remit, now)}
     return {"until": expires(live.remit.bounds, now, LASTS)} if live.life.stood_still else {}
 
 
 def _expiry_in_queue(live: LiveTask, now: int) -> dict[str, Json]:
-    """Return the expiry of a task that waits in the queue for its slot. The time of an attempt, which a delegated task
-    has, would pass while the machine sleeps: then the task would be failed, although its process still waits."""
+    """Return the new expiry of a task that waits in the queue for its slot, as event data; {} if it does not change. A
+    delegated task normally expires with its attempt. If the machine sleeps, that time would pass, and the task would be
+    failed although its process still waits."""
     if live.attempt.asked_how == "delegate" or live.life.stood_still:
         return {"until": expires(live.remit.bounds, now, LASTS)}
     return {}
@@ -248,8 +252,8 @@ Attempt: TypeAlias = Callable[[bool], Awaitable[Attempted]]
 
 
 class Batch:
-    """Several hops that are requested together. All are judged before the first starts, so that none is admitted only
-    because another was quick."""
+    """Several hops that are requested together. No hop starts before all are judged, so that no hop is admitted only
+    because another has already ended."""
 
     __slots__ = ("_all_judged", "_left")
 
@@ -267,7 +271,8 @@ class Batch:
 
 
 class Ticket:
-    """One hop of a batch, or a single one. The others wait until it is judged, or has to wait for something else."""
+    """One hop of a batch, or a single hop without a batch. The other hops of the batch wait until this one is judged or
+    has to wait for something else."""
 
     __slots__ = ("_batch",)
 

@@ -61,8 +61,8 @@ class ReviewsResults(Protocol):
     """Puts results before a person."""
 
     async def go_on(self, live: LiveTask) -> Ending | LiveTask | None:
-        """Continue the review of a result that an earlier attempt put before a person, and return like `review`; None
-        if there is none."""
+        """Continue the review of a result that an earlier attempt put before a person. Return the end of the task, or
+        the next turn of the agent if the result was sent back. Return None if there is no such result."""
         ...
 
     async def review(self, live: LiveTask, ending: Ending) -> Ending | LiveTask:
@@ -89,10 +89,10 @@ class Conductor:
         self._endings = endings
 
     async def admit(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants = NOTHING) -> Decided[Json]:
-        """Request admission. Return the answer: the task's id, or a refusal. After a yes, `carry` must follow.
+        """Request admission for a task. Return the answer: the task's id, or a refusal. If the task is admitted, the
+        caller must run it with `carry`.
 
-        The task can be cancelled from the moment it is recorded, so it is added to the live tasks before that.
-        """
+        The task can be cancelled from the moment it is recorded, so it is added to the live tasks before that."""
         self.alive.enter(live)
         try:
             decided = await self._ground.store.tx(op, decide, wants)
@@ -104,7 +104,8 @@ class Conductor:
         return decided
 
     async def hold_back(self, live: LiveTask, until: Awaitable[None]) -> None:
-        """Wait for something between the admission of a task and its start."""
+        """Wait for `until` between the admission of a task and its start. If the wait fails or is cancelled, record the
+        end of the task."""
         try:
             await until
         except BaseException as error:
@@ -112,10 +113,10 @@ class Conductor:
             raise
 
     async def carry(self, live: LiveTask, sends: Sends | None = None) -> Outcome:
-        """Run an admitted or claimed task to its end, which is exactly one event.
+        """Run an admitted or claimed task to its end, record that end as exactly one event, and return the outcome.
+        Raise `Superseded` if another process has taken the task over.
 
-        A claimed task continues where its record ends.
-        """
+        A claimed task continues where its record ends."""
         ending: Ending | None = None
         try:
             ending = await self._ran(live, sends)
@@ -208,8 +209,8 @@ class Conductor:
             live = followed
 
     async def _go_on(self, live: LiveTask, sends: Sends | None) -> Ending:
-        """Run the turns of an agent whose results are reviewed. A rerun does not call it again for a result that is
-        before a person."""
+        """Run the turns of an agent whose results are reviewed. If an earlier attempt put a result before a person,
+        continue that review instead of calling the agent again."""
         kept = await self.reviews().go_on(live) if live.attempt.is_rerun and sends is None else None
         if isinstance(kept, Ending):
             return await self._handoffs.with_artifacts(live, kept)
@@ -280,8 +281,9 @@ class Conductor:
         return await self._handoffs.with_artifacts(live, ending)
 
     async def call(self, live: LiveTask, agent: Agent) -> object:
-        """Run an agent with a turn of its own, which is the current turn meanwhile. An answer after a cancellation is
-        ignored, and a CancelledError without a cancellation is not passed on as one."""
+        """Create a turn for an agent, run the agent with it as the current turn, and return the answer. If the call was
+        cancelled from outside, raise that cancellation even if the agent answered. If the agent raised CancelledError
+        without being cancelled, raise `Stray`."""
         turn = self.take_turn(live)
         control = live.control
         outer = CURRENT_TURN.set(turn)
@@ -313,7 +315,8 @@ class Conductor:
                 await self._stop_what_it_left(live)
 
     async def _stop_what_it_left(self, live: LiveTask) -> None:
-        """Stop work that an agent left running when it returned, before its own end is recorded."""
+        """Stop the delegations and asyncio tasks that an agent left running when it returned. Wait for the asyncio
+        tasks, so that all of this happens before the end of the agent's task is recorded."""
         for child in self.alive.under(live.life):
             child.life.cancel(LEFT_RUNNING)
             for call in child.control.calls:
@@ -328,8 +331,8 @@ class Conductor:
     # -- teardown -------------------------------------------------------------------------------------------
 
     async def _torn_down(self, live: LiveTask, error: BaseException, ending: Ending | None = None) -> None:
-        """Record the end of a task whose work was torn down. If it had ended by itself and was only being recorded,
-        that is its end."""
+        """Record the end of a task whose run or recording was interrupted by `error`. `ending` is the end that the task
+        had already reached, if any; it is kept."""
         last = self.alive.latest(live)
         try:
             if not isinstance(error, Exception):

@@ -149,9 +149,9 @@ class Costs(NamedTuple):
         failure: ModelFailure | None,
         spent: Usage | None = None,
     ) -> list[Unsealed]:
-        """Return the events that charge a failed request: nothing if it was not sent or was answered with an error, the
-        real cost if the provider reported its usage, otherwise what it can have cost at most, `spent`, or the full
-        hold."""
+        """Return the events that charge a failed request. If the provider reported the usage, charge its real cost. If
+        the request was not sent, or was answered with an error, charge nothing. Otherwise charge `spent`, the most that
+        the request can have used, or the full hold where that is unknown."""
         if failure is not None and failure.usage is not None:
             return self.charge(view, live, request, failure.usage, self.cost(request.attempt, failure.usage))
         held = view.hold(request.hold) if request.hold else None
@@ -197,8 +197,8 @@ class Costs(NamedTuple):
         return self._priced(attempt, read, most) or 0
 
     async def last_word(self, live: LiveTask) -> str:
-        """Return the sentence that tells the model of a run's first task that this is its last answer: money is left
-        for only one, and a person, if asked, gives no more. Return "" otherwise."""
+        """Return the sentence that tells a model that this is its last answer, or "". The sentence is for the first
+        task of a run, if the money is left for only one more answer and a person, if asked, grants no more."""
         if not live.conversation.pays or live.remit.id != live.remit.root:
             return ""
         holding = self.paying.holding
@@ -232,7 +232,8 @@ class Costs(NamedTuple):
 
 
 def _fitting(worst: Callable[[Unit, int], int], left: Iterable[tuple[Unit, int | None]], most: int, least: int) -> int:
-    """Return the output limit that the remaining amount of each unit covers."""
+    """Return the highest output limit, from `least` to `most`, whose cost the remaining amount of each unit covers. If
+    not even `least` is covered, return it: its hold is then refused. A remaining amount of None is unlimited."""
     for unit, there in left:
         if there is not None:
             most = fitting(partial(worst, unit), there, most, least)
@@ -252,7 +253,8 @@ class _Known(NamedTuple):
 
 
 class Models(NamedTuple):
-    """Asks models. `used` is when this process last used each key: among several, the one used longest ago is next."""
+    """Asks models. `used` has the time at which this process last used each key. Of several keys, the one that was not
+    used for the longest time is tried next."""
 
     ground: Ground
     costs: Costs
@@ -360,7 +362,8 @@ class Models(NamedTuple):
         return await self._keep(live, op, request, reply, known, call)
 
     def _speech(self, live: LiveTask, began: int) -> Speech | None:
-        """Notify the listeners that an answer starts. Return None if there is no listener and none is expected."""
+        """Notify the listeners that an answer starts, and return the stream to them. Return None if there is no
+        listener and none is expected."""
         listener, remit, ears = LISTENER.get(), live.remit, self.ground.ears
         # A worker that the listener's context started must not stream other runs.
         own = () if listener is None or listener.run != remit.root else (listener.hear,)
@@ -402,8 +405,8 @@ class Models(NamedTuple):
     async def _keep(
         self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known, call: ModelCall
     ) -> ModelAnswer:
-        """Record an answer and charge it in one transaction, and retry until the store has it. Return it as recorded: a
-        secret in it is removed now, as it will be in a rerun."""
+        """Record an answer and charge it in one transaction, and retry until the store has it. Return the answer as
+        recorded: secrets are redacted, as they will be in a rerun."""
         attempt = request.attempt
         try:
             cost = self.costs.cost(attempt, reply.usage)
@@ -502,7 +505,7 @@ class Models(NamedTuple):
         return Situation(failure, self.ground.clock.now(), state)
 
     def _until(self, live: LiveTask) -> int:
-        """Return when the task's time is up."""
+        """Return the time at which the task's time is up, at most a year from now."""
         return self.ground.clock.now() + min(live.life.ends - live.control.clock.ticks(), _LONG)
 
 
@@ -510,8 +513,8 @@ _LONG = 365 * 86_400 * SECOND
 
 
 def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
-    """Return the choice with the workspace's key for its endpoint: after the keys that the agent names, and instead of
-    the environment's key. The owner of a key pays the provider."""
+    """If the workspace has a key for the endpoint of a choice, return the choice with this key. It comes after the keys
+    that the agent names. If the agent names none, it replaces the key of the environment."""
     if choice.provider not in own:
         return choice
     key, mark = (OWN_KEY + choice.provider,), (own[choice.provider],)
@@ -546,15 +549,16 @@ def _must_go_on(live: LiveTask) -> None:
 
 
 def _answer(live: LiveTask, kept: dict[str, Any]) -> ModelAnswer:
-    """Return a recorded answer, and label the turn as it was labelled then."""
+    """Return a recorded answer, and apply its recorded trust label and effects to the turn."""
     live.conversation.trim = max(live.conversation.trim, kept["trim"])
     marks.apply(live, kept)
     return ModelAnswer(kept["text"], kept["model"], None, tuple(kept["calls"]))
 
 
 def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
-    """Stop the turn if the owner denied or requires approval for a tool that the agent does not have: a typo there
-    would protect nothing. If tools vary from request to request, only a name that resembles one of them counts."""
+    """Raise `Failed` if the owner's `deny`, `approve_tools` or `repeat` names a tool that the agent does not have: a
+    typo would protect nothing. If the agent's tools vary from request to request, raise only for a name that resembles
+    one of `tools`."""
     if live.operations.inside_tool:
         return  # a request of another agent, with its own tools
     rules = live.agent.rules
@@ -571,7 +575,7 @@ def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
 
 
 def _strange(call: ModelCall, reply: ModelAnswer) -> list[str]:
-    """Return the calls of tools that were not offered."""
+    """Return the names of called tools that the model was not offered."""
     return [*filterfalse(call.tools.__contains__, reply.calls)]
 
 

@@ -72,8 +72,8 @@ class Circles(NamedTuple):
         return found
 
     def must_go_on(self, view: View, live: LiveTask) -> None:
-        """Raise `Refused` if the run has used up its model requests, or if similar tasks were stopped and this one has
-        no new result either."""
+        """Raise `Refused` if the run has used up its model requests. Raise `Circled` if this task has had no new result
+        and the latest tasks of its agent in this run were stopped for lack of progress."""
         remit, talk = live.remit, live.conversation
         most = (
             self.rules.requests if remit.bounds.requests is None else self._requests(view, live, remit.bounds.requests)
@@ -108,8 +108,8 @@ class Circles(NamedTuple):
         return own if most is None else min(most, own)
 
     async def unknown(self, live: LiveTask, names: list[str]) -> None:
-        """Count calls of tools that a model was not offered; no other rule sees them. Raise `Refused` if it keeps
-        making them."""
+        """Count calls of tools that a model was not offered; no other rule sees such calls. Stop the turn with
+        `Circled` if the model keeps making them."""
         rounds, number, rules = live.conversation.rounds, live.conversation.round, self.rules
         for name in names:
             stale, times = rounds.in_vain(number), rounds.refused("unknown-tool", name, number)
@@ -132,8 +132,8 @@ class Circles(NamedTuple):
 
 
 class Circle:
-    """One model call, as the rules on loops see it. `given` is the text of its arguments, and `action` that with the
-    name of the tool."""
+    """One tool call of a model, as the loop rules see it. `given` is the text of its arguments. `action` is the name of
+    the tool, followed by `given`."""
 
     __slots__ = (
         "_call",
@@ -184,7 +184,8 @@ class Circle:
         return stale_sentence(self._call.name, stale, asks=self.asks)
 
     async def _resolved(self, wanted: ModelAsk) -> ModelAsk:
-        """Return the request with the agent that a capability stands for: it counts like a request by name."""
+        """Return the request. If it names a capability, replace that by the agent that the capability stands for: the
+        request counts like one that names this agent."""
         if not wanted.agent.startswith(_CAPABLE):
             return wanted
         chosen = await self._circles.finder.chosen(wanted.agent[len(_CAPABLE) :], self._live)
@@ -262,7 +263,8 @@ class Circle:
         return {key: [*row] for key, row in changed.items()}
 
     def beside(self) -> dict[str, Json]:
-        """Return the data recorded with the answer, so that a rerun learns the same."""
+        """Return the data to record with the result of the call: the rule that refused it, whether the result was new,
+        whether the call ran an agent or handed the work on, and its request counts. `recall` restores it in a rerun."""
         kept: dict[str, Json] = {"rule": self.rule} if self.rule else {}
         if self._fresh is not None:
             kept["new"] = self._fresh
@@ -273,7 +275,8 @@ class Circle:
         return kept
 
     def recall(self, value: Json, outcome: ToolOutcome, kept: Mapping[str, Any]) -> None:
-        """Restore the recorded data, without counting it again."""
+        """Restore the data that an earlier attempt recorded with the result of this call, without counting the call
+        again."""
         self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
         if self._call.name == _STATUS:
             self._look_at_state(value, outcome)
@@ -283,7 +286,8 @@ class Circle:
             self._rows = {self._wanted.key: AskCount(*kept["asked"])}
 
     def _seen_before(self, value: Json, fresh: bool, *, passed: bool) -> None:
-        """Record what an earlier attempt saw."""
+        """Record the result of a call that an earlier attempt made, so that a repetition of it is not new. `fresh` is
+        whether the result was new then, and `passed` whether the call ran an agent or handed the work on."""
         seen, brought = self._circles.outcomes_of(self._live.remit.root), _brought(self._call, value)
         if passed:
             self._passes()
@@ -299,8 +303,9 @@ class Circle:
         self._tell_asker(seen, new=fresh)
 
     async def learn(self, value: Json, outcome: ToolOutcome) -> str:
-        """Record the result. Return the warning for the model, or "". Stop a turn that makes no progress. A result with
-        a shape of its own takes no text: the warning comes with the next request."""
+        """Count the result of the call. Stop a turn that makes no progress. Return the warning to append to the result,
+        or "". If the result is a structure to which no text can be appended, return "" and send the warning with the
+        next request."""
         more = await self._learned(value, outcome)
         if more and _brought(self._call, value) is not None:
             self._live.conversation.warning = more
@@ -348,8 +353,9 @@ class Circle:
             await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
 
     def _most_refusals(self, usual: int, whom: str) -> int:
-        """Return the number of equal refusals after which this task is stopped: `usual`, or one less if no asker waits
-        for it, `usual` is two or more, and the concurrent tasks of its agent and itself had twice as many together."""
+        """Return the number of equal refusals after which this task is stopped. This is `usual`, or one less if no
+        asker waits for the task, `usual` is two or more, and the concurrent tasks of its agent, with this one, had this
+        refusal at least twice `usual` times. If no asker waits, also count this refusal."""
         key, live = refusal_key(self.rule, whom), self._live
         if live.attempt.asked_how == "delegate" or usual < MORE:
             return usual
@@ -376,8 +382,8 @@ class Circle:
 
 
 async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
-    """Stop a turn that makes no progress. It counts against its holder and the agent that was first asked for the
-    task."""
+    """Stop a turn that makes no progress: raise `Circled`, and fail its task. The stop counts as a strike against the
+    holder and against the agent that had the task before its first handoff."""
     holder, trail = live.remit.holder, live.handoff.trail
     live.circled = tuple(dict.fromkeys((holder, trail[0].sender if trail else holder)))
     live.spared = live.spared or rule in _NOT_ITS_OWN

@@ -39,8 +39,8 @@ _ASKING: Final = GROUPS["agents"] - GROUPS["context"]
 
 
 class Offering(NamedTuple):
-    """Decides which tools and verbs are offered. `hide` says whether verbs that cannot succeed are hidden; those that
-    no card allows always are."""
+    """Decides which tools and verbs are offered. `hide` says whether verbs that cannot succeed are hidden. Verbs that
+    no card allows are always hidden."""
 
     ground: Ground
     limits: TaskLimits
@@ -127,9 +127,9 @@ class Prompting(NamedTuple):
     remembering: Remembering
 
     async def prompt(self, live: LiveTask) -> str:
-        """Return the prompt: the task, the entries passed along, how it came to its holder, and new messages; for a
-        model also its memory, the newest notes on the board, and the agents it may ask. A run that remembers its
-        session also gets the earlier conversation. Everything in it is on the receipt."""
+        """Return the prompt: the task, the passed entries, the handoff that brought the task to its holder, and new
+        messages. A model also gets its memory, the newest notes on the board, and the agents it may ask. If the run
+        remembers its session, the earlier conversation is included. Everything in the prompt is on the receipt."""
         passed = await self._passed(live)
         around = await self._around(live) if has_verbs(live) else ALONE
         fresh = not (live.attempt.is_rerun and await self._has_begun(live))
@@ -147,8 +147,8 @@ class Prompting(NamedTuple):
         return said_before([one.exchange for one in past]) if past else ""
 
     async def _has_begun(self, live: LiveTask) -> bool:
-        """Whether an earlier attempt has had an answer: then a new message belongs to the next request, and would be
-        lost in a prompt that is not sent again."""
+        """Whether an earlier attempt of the turn has had an answer. If so, its prompt is not sent again, and a new
+        message must come with the next request: in the prompt it would be lost."""
         op = live.operations.position("")
         return await self.inbox.ground.store.read(lambda view: view.done(op) is not None)
 
@@ -226,8 +226,9 @@ def _passed_entries(entries: Sequence[Entry]) -> tuple[Passed, ...]:
 
 
 def _namespaces(live: LiveTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the shared context that the holder may read, and what it may write, apart from its memory and the board:
-    what its card lists and what was passed with the task. A pass without limits, such as a person's, lists nothing."""
+    """Return the namespaces of shared context that the holder may read, and those that it may write, without its memory
+    and the board. They come from its card and from the rights that were passed with the task. Passed rights without
+    limits, such as a person's, add none."""
     remit, card = live.remit, live.card
     reads = scope.both(remit.bounds.sees, scope.either(card.reads, scope.NOTHING if remit.sees is ANY else remit.sees))
     writes = scope.both(

@@ -33,7 +33,7 @@ class Remembering(NamedTuple):
 
     async def past(self, live: LiveTask) -> tuple[EarlierRun, ...]:
         """Return the earlier runs that the turn is given, the oldest first; empty if it remembers nothing. They are on
-        the turn's receipt, and make it untrusted if they are."""
+        the turn's receipt. If one of them is untrusted, the turn becomes untrusted."""
         if live.earlier is None:
             level = remembering_level(live)
             live.earlier = await self._chosen_runs(live, level) if level else ()
@@ -77,8 +77,8 @@ def remembering_level(live: LiveTask) -> Remembers:
 
 
 def _begins(view: View, live: LiveTask) -> bool:
-    """Whether this turn may start with the past: its holder is the agent that was asked, and no earlier attempt has
-    started a conversation without it."""
+    """Whether this turn may start with the session's earlier runs. Its holder must be the agent that the run was
+    submitted to, and no earlier attempt may have started a conversation without them."""
     record = view.record(live.remit.id)
     began = view.event(record.began) if record is not None else None
     if record is None or began is None or began.agent != live.remit.holder:
@@ -87,7 +87,8 @@ def _begins(view: View, live: LiveTask) -> bool:
 
 
 def _chosen(view: View, live: LiveTask, level: Remembers) -> list[EarlierRun]:
-    """Return the newest runs that fit, the oldest first; those that may be given whole with their conversation."""
+    """Return the newest earlier runs that fit into the prompt, the oldest first. At the level `whole`, a run comes with
+    its full conversation if the turn has the rights for it and it fits."""
     ended = [*_ended(view, live)]
     fits = newest(exchange for _, exchange in ended)
     if level != "whole":
@@ -105,8 +106,8 @@ def _chosen(view: View, live: LiveTask, level: Remembers) -> list[EarlierRun]:
 
 
 def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange]]:
-    """Yield the ended runs of this session that the same kind of asker requested of this agent, the latest first. Among
-    several retries, only the last counts; runs that a person took back do not."""
+    """Yield the ended runs of this session that had the same asker and the same agent, the latest first. Of several
+    retries of a run, only the last counts. Runs that a person took back are left out."""
     remit = live.remit
     told = {live.attempt.origin or remit.id, *undone(view, remit.session)}
     for record in view.runs_of_session(remit.session, remit.holder, LOOKED_AT):
@@ -138,7 +139,8 @@ def _answer(outcome: Outcome) -> str:
 
 
 def _again(view: View, task: str, how: str) -> EarlierRun:
-    """Return a run that an earlier attempt was given."""
+    """Return the earlier run `task`, as an earlier attempt of this turn was given it: with its conversation if `how` is
+    `whole`. If the run has been removed since then, return a note about that."""
     record = view.record(task)
     began = view.event(record.began) if record is not None else None
     outcome = endings.of_record(view, record) if record is not None else None
@@ -159,8 +161,8 @@ def _text(run: EarlierRun) -> str:
 
 
 def _conversation(view: View, origin: str) -> EarlierTalk | None:
-    """Return the conversation of a run's first turn; None if it had none or restarted it, because then the first is
-    incomplete."""
+    """Return the full conversation of a run's first turn. Return None if there was none, if it was restarted, or if a
+    tool result of it has no record: then it is incomplete."""
     if view.done_under(restarted_talks(origin)):
         return None
     positions: list[KeptAnswer] = []
@@ -197,8 +199,8 @@ def _result(view: View, origin: str, call: str) -> tuple[str, Json]:
 
 
 def _is_covered(view: View, live: LiveTask, record: Record) -> bool:
-    """Whether the turn has all rights that a run had, by its passes and by what it really saw. A run that failed or was
-    handed over is not covered."""
+    """Whether the turn has all the rights of an earlier run: what was passed to that run, its tools, and what its
+    receipt lists. A run that did not complete, was a team or plan, or was handed over is not covered."""
     began, ended = view.event(record.began), view.event(record.ended or 0)
     if began is None or ended is None or ended.kind != "task.completed" or record.led_as:
         return False
@@ -218,7 +220,7 @@ def _is_covered(view: View, live: LiveTask, record: Record) -> bool:
 
 
 def _has_tools(now: Kit, then: Kit) -> bool:
-    """Whether one kit has every tool of another."""
+    """Whether the kit `now` has every tool of the kit `then`."""
     if then.names is allow.ANY:
         return now.names is allow.ANY and allow.within(now.denied, then.denied)
     return all(now.has(tool) for tool in then.names)

@@ -50,9 +50,9 @@ class KeptTalks(NamedTuple):
         return found or self._put(live, name, begins)
 
     async def _name(self, live: LiveTask, begins: str) -> str:
-        """Return the name of a conversation. The first one of a turn is the agent's own, `OWN`. Its tools may run other
-        agents, in a different order each time. So a conversation that begins exactly as a recorded one has the name of
-        that one."""
+        """Return the name of a conversation: `OWN` for the first one of an agent whose turn is a conversation with a
+        model, otherwise `begins`, with a number if that name is taken. Tools may run agents in another order in each
+        attempt. So in a rerun, a conversation that begins like a recorded one gets the name of the recorded one."""
         if live.attempt.is_rerun and _is_free(live, OWN):
             own = await self.models.record(live, OWN)
             other = await self.models.record(live, begins)
@@ -182,8 +182,9 @@ class KeptTalk:
             self.lost_error(ENDED_EARLY)
 
     async def news(self) -> str:
-        """Take the messages that have arrived at this position, as text; "" if there are none. The first prompt has the
-        earlier messages; a restarted conversation also gets what the earlier one did."""
+        """Return the text to add to the next request, or "". Take the messages that have arrived, and add a note if
+        this is the last answer that the run can pay. The first request takes no messages, because the prompt has them;
+        after a restart it gets the summary of the earlier conversation."""
         live = self._live
         if not self.sent or self.name != OWN:
             return self._before
@@ -225,14 +226,15 @@ class KeptTalk:
         await circles.exchanged(self._live, words, self._round, says=says, hands_on=hands_on)
 
     def warning(self) -> str:
-        """Take the warning for a model that makes no progress; "" if it makes some."""
+        """Return the warning that the model makes no progress, and clear it. Return "" if there is none."""
         conversation = self._live.conversation
         text, conversation.warning = conversation.warning, ""
         return text
 
     async def result(self, call: str) -> tuple[Json] | None:
-        """Return the recorded result of a tool call that this run does not reach, or the note that the call was
-        started: its tool may be gone. The call is not repeated."""
+        """Return the recorded result of a tool call, for a call that this attempt does not reach; its tool may no
+        longer exist. If only the start of the call is recorded, return a note that it may have been done. Return None
+        if nothing is recorded. The call is not repeated."""
         live, ground = self._live, self._services.models.ground
         prefix = live.operations.tools_of(call)
 
@@ -260,7 +262,8 @@ class KeptTalk:
         return (live.operations.where, call) in live.conversation.used
 
     def lost_error(self, why: str) -> Failed:
-        """Return the error to raise when the record cannot be continued; nothing restarts silently."""
+        """Mark the conversation as lost, and return the error to raise because its record cannot be continued. No
+        conversation is restarted silently."""
         return mark_lost(self._live, why)
 
 
@@ -348,8 +351,8 @@ class LostTalks(NamedTuple):
         return live.conversation.lost
 
     async def restart(self, live: LiveTask) -> bool:
-        """Restart the conversation of a turn, if its agent or the person who retried the task allows it, and for one
-        task at most as often as it may be attempted. Return whether it was restarted."""
+        """Restart the conversation of a turn, if its agent or the person who retried the task allows it. A task may
+        restart conversations at most as often as it may be attempted. Return whether it was restarted."""
         operations, why = live.operations, live.conversation.why_lost
         generation = operations.generation + 1
 
@@ -394,7 +397,8 @@ class LostTalks(NamedTuple):
 
 
 def _is_allowed(view: View, live: LiveTask) -> bool:
-    """Whether the agent allows that the conversation restarts, or the person who retried the task or one above it."""
+    """Whether the conversation may be restarted: the agent allows it, or a person retried the task, or a task above it,
+    with a restart."""
     if live.agent.rules.on_lost == "restart":
         return True
     task = live.remit.id
@@ -412,14 +416,15 @@ def _data(turn: str, why: str, earlier: Earlier) -> TalkRestarted:
 
 
 def _recorded_place(operations: Operations, what: str, generation: int) -> str:
-    """Return the prefix of the ids of the `models` or `tools` of one generation."""
+    """Return the prefix of the ids of the operations that a turn recorded after restart number `generation`. `what` is
+    `models` or `tools`."""
     return operations.of_conversations(what) + (f"restart/{generation}/" if generation else "")
 
 
 def _left_over(view: View, operations: Operations, generation: int) -> dict[str, Any] | None:
-    """Return the first answer of a framework's conversation of which this attempt has not used every recorded answer,
-    or None. Only the turn's own and named conversations count. Others are identified by their beginning, so a later
-    attempt need not repeat them, nor those that a function started itself."""
+    """Return the first record of a conversation that has answers which this attempt has not used, or None. The
+    conversation must belong to a framework, and be the turn's own or have a given name. A conversation that is found by
+    its beginning does not count: a later attempt need not repeat it."""
     place = f"{_recorded_place(operations, 'models', generation)}talk/"
     for event in view.done_under(place):
         name, _, number = (event.op or "").removeprefix(place).rpartition("/")
@@ -449,7 +454,8 @@ def _earlier(view: View, operations: Operations, generation: int) -> Earlier:
 
 
 def _before(view: View, operations: Operations, what: str, generation: int) -> list[tuple[str, Event]]:
-    """Return the first events of the `models` or `tools` of earlier generations, with their ids."""
+    """Return the operations that the turn recorded before restart number `generation`: the id and the first event of
+    each. `what` is `models` or `tools`."""
     events = view.done_under(operations.of_conversations(what))
     own = _recorded_place(operations, what, generation)
     return [(event.op, event) for event in events if event.op is not None and not event.op.startswith(own)]
@@ -485,7 +491,8 @@ def _tool_calls_before(
 
 
 def _is_inside(rest: str, whole: set[str]) -> bool:
-    """Whether a call was made inside one of these tools: `[restart/N/]tool/DIGEST/...`"""
+    """Whether an operation was made inside a tool call whose digest is in `whole`. Its id, without the prefix, has the
+    form `[restart/N/]tool/DIGEST/...`"""
     parts = rest.split("/")
     if parts[0] == "restart":
         parts = parts[2:]

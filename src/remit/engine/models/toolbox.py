@@ -84,7 +84,8 @@ class Toolbox(NamedTuple):
     async def _use_once(
         self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
-        """Return the recorded result, or use the tool now and record its result."""
+        """Return the recorded result of a call. If there is none, use the tool, or refuse the call for the reason
+        `refusal`, and record the result."""
         live.conversation.used.add((live.operations.where, call.id))
         op = live.operations.tool(call.id, digest(circle.action))
         if live.attempt.is_rerun:
@@ -116,8 +117,8 @@ class Toolbox(NamedTuple):
     async def _use_approved(
         self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction, written: str
     ) -> ToolAnswer:
-        """Run the hooks before it, get the approval, and use the tool. Only the tool's own time is counted. `written`
-        are the arguments as the model wrote them."""
+        """Run the hooks before a call, get the approval, and use the tool. Only the tool's own time is counted.
+        `written` is the text of the arguments as the model wrote them."""
         ticks, began = self.ground.clock.ticks, -1
         try:
             arguments = await _hooked(turn, live, call)
@@ -156,8 +157,8 @@ class Toolbox(NamedTuple):
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
     async def _recalled(self, live: LiveTask, op: str, circle: Circle) -> ToolAnswer | None:
-        """Return the recorded result of this call, and label the turn as the call did then; None if there is no
-        record."""
+        """Return the recorded result of a call, or None if there is none. Apply the recorded effects of the call to the
+        turn."""
         kept = await self.ground.store.read(lambda view: view.done(op))
         if kept is None:
             return None
@@ -171,8 +172,8 @@ class Toolbox(NamedTuple):
         (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
 
     async def _in_doubt(self, live: LiveTask, call: ToolCall, op: str) -> str | None:
-        """Return why a call that an earlier attempt started and did not finish is not repeated; None if it may be, or
-        if a person decides."""
+        """If an earlier attempt started this call and did not finish it, return the text that tells the model why the
+        call is not repeated. Return None if the call may be repeated, or if a person decides that."""
         how = live.agent.rules.repeats(call.name)
         if how in (*_HARMLESS, "ask") or not await self._was_begun(op):
             return None
@@ -182,8 +183,8 @@ class Toolbox(NamedTuple):
         return await self.ground.store.read(lambda view: view.done(_begin(op))) is not None
 
     async def _approved(self, turn: Approver, live: LiveTask, call: ToolCall, op: str) -> dict[str, Any]:
-        """Get the approval of a call with the arguments that the hooks left, so that a person sees what will be done.
-        Return the arguments for the tool."""
+        """If a call needs approval, ask for it, with the arguments that the hooks returned: a person sees what will be
+        done. Return the arguments for the tool."""
         name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
         if name in rules.approve_tools:
             given = await turn.ask_approval(name, given)
@@ -258,7 +259,7 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
 
 
 async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
-    """Run the hooks before a call. Return the arguments as they leave them."""
+    """Run the hooks before a call. Return the arguments, as changed by the hooks."""
     given = cast("dict[str, Any]", call.arguments)
     for hook in live.agent.rules.before:
         changed = await _call_hook("a before= hook", hook, turn, call._replace(arguments=given))
@@ -276,8 +277,9 @@ def _value(name: str, given: object) -> ToolAnswer:
 
 
 def _must_be_its_own(live: LiveTask, error: BaseException) -> None:
-    """Raise an error that ends the turn: a person's Ctrl-C, or, for a CancelledError, the end or the cancellation of
-    the turn. Any other CancelledError is the tool's own failure, for example of an inner task that it cancelled."""
+    """Raise `error` if it ends the turn: a person's Ctrl-C, or a CancelledError that comes from the end or the
+    cancellation of the turn. Return if it is the tool's own failure, for example the CancelledError of an inner asyncio
+    task that the tool cancelled."""
     if is_interrupt(error):
         raise error
     if not isinstance(error, CancelledError):
@@ -306,7 +308,8 @@ def _take_in(live: LiveTask, name: str, value: Json) -> None:
 
 
 def _let_out(live: LiveTask, call: ToolCall, answer: ToolAnswer) -> ToolAnswer:
-    """Return a result as the model gets it: the only way out for a tool's text."""
+    """Return a tool's result as the model gets it, with untrusted text quoted. Every result of a tool passes through
+    here."""
     value, trust = answer.value, answer.trust
     if trust != TRUSTED:
         live.take(trust)  # also for the enclosing call
@@ -378,8 +381,8 @@ def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:
 
 
 def _read(call: ToolCall) -> tuple[ToolCall, str, str | None]:
-    """Return the call with checked arguments, their text, and what is wrong with them: they may be too large or too
-    deep."""
+    """Check the arguments of a call. Return the call with them, their text, and None. If they are too large or too
+    deep, return the call without arguments, `{}`, and the error."""
     try:
         given, text = checked_with_text({**call.arguments}, f"the arguments of '{call.name}'")
     except BadInput as wrong:

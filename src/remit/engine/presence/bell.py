@@ -35,7 +35,8 @@ class Bell:
         self._look_again = False
 
     async def until(self, about: str, look: Callable[[View], T | None]) -> T:
-        """Wait until `look` returns something, and return that."""
+        """Call `look` until it returns something other than None, and return that. Between the calls, wait for an event
+        about `about`: a task, `ANYTHING` or `MONEY`."""
         event = asyncio.Event()
         self._open()
         self._waiting.setdefault(about, []).append(event)
@@ -63,8 +64,9 @@ class Bell:
         self._close_if_idle()
 
     def ring(self) -> None:
-        """Wake the callers that wait for anything, and check for the others whether their tasks have moved: the change
-        may come from another process, and a thousand waiting callers must not read a thousand times."""
+        """Wake every listener and every caller that waits for `ANYTHING`: another process may have changed the
+        store. For the callers that wait for one task, read once which tasks have changed, instead of one read for
+        each caller."""
         self._wake(ANYTHING)
         for listener in self._listeners:
             listener.wake()
@@ -85,8 +87,9 @@ class Bell:
                 self._wake(task)
 
     def _since(self, view: View) -> tuple[Head, set[str] | None]:
-        """Return the end of the journal, and the tasks that have moved since the known position; None if any may have:
-        nothing is known yet, too much has happened, or the journal was replaced."""
+        """Return the end of the journal, and the tasks that have changed since the known position. Return None in place
+        of the tasks if any task may have changed: no position is known, too many events have followed, or the journal
+        was replaced."""
         known, head = self._known, view.head()
         if known is None or head.seq - known.seq > _BEHIND:
             return head, None
@@ -147,8 +150,9 @@ class Bell:
 
 
 class Listener:
-    """A waiting loop: `async with bell.listen() as listener`, then `await listener.wait(seconds)`. Every task that
-    moves wakes it; with `heeds_all` off, only the kinds of events it `heeds`, and changes by other processes."""
+    """Wakes a waiting loop: `async with bell.listen() as listener`, then `await listener.wait(seconds)`. If `heeds_all`
+    is true, every change of a task or a question wakes the loop. Otherwise only events of the kinds in `heeds` do. A
+    change by another process always wakes it."""
 
     def __init__(self, bell: Bell, clock: Clock, heeds: frozenset[str]) -> None:
         self.heeds_all = True

@@ -36,7 +36,8 @@ _log = logging.getLogger("remit")
 
 
 class BeatThread:
-    """Writes heartbeats while it is wanted; it is restarted when needed again. `next_beat` returns what to write."""
+    """A thread that writes heartbeats, from `begin` until `pause` or `stop`. After its end, `begin` starts a new
+    thread. `next_beat` returns the heartbeat to write."""
 
     def __init__(self, pulse: Pulse, clock: Clock, silence: float, next_beat: Callable[[], Beat]) -> None:
         self._pulse = pulse
@@ -60,7 +61,8 @@ class BeatThread:
                 self._beating = _Beating(watch, self._run)
 
     def pause(self) -> None:
-        """Stop writing. The thread and its connection stay for a moment, in case it starts again."""
+        """Stop writing heartbeats. The thread and its connection stay until its next check, so that `begin` can use
+        them again."""
         self._wanted = False
 
     def stop(self) -> threading.Thread | None:
@@ -86,7 +88,7 @@ class BeatThread:
             self._pulse.close()
 
     def _ends(self, beating: "_Beating") -> bool:
-        """Whether the thread is no longer wanted."""
+        """Whether the thread must end: it is no longer wanted, or its event loop is closed."""
         with self._lock:
             ends = not self._wanted or beating.watch.loop.is_closed()
             if ends and self._beating is beating:
@@ -130,7 +132,8 @@ class LoopWatch:
         self._told = False
 
     def alive(self) -> bool:
-        """Ask the loop for a response. Return whether it responds, or did until recently."""
+        """Check whether the event loop responds, and log a warning if an agent blocks it. Return False if the loop does
+        not run, or has not responded for much longer than the heartbeat timeout."""
         if not self.loop.is_running():  # a loop that is run from time to time is idle in between
             return False
         now = self._clock.ticks()
@@ -249,7 +252,7 @@ class Heartbeat:
         self._count = self._count or 1
 
     def while_working(self) -> While:
-        """Write heartbeats while the body runs: there is work here."""
+        """Return a context manager that writes heartbeats while its body runs, for a process that works on tasks."""
         return self._working
 
     def _enter(self) -> None:
@@ -261,8 +264,8 @@ class Heartbeat:
             self._begin()
 
     async def set_clock(self, *, idle: bool) -> None:
-        """Read the machine's clock again while nothing runs here: it may have been corrected. If it jumped, ask the
-        server's clock."""
+        """If this process is `idle`, read the machine's clock again, because it may have been corrected. If the clock
+        jumped, compare it with the database server's clock."""
         clock = self._clock
         if not idle or clock is None:
             return

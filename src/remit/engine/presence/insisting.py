@@ -19,7 +19,8 @@ _log = logging.getLogger("remit")
 
 
 class Releasable(Protocol):
-    """The life of an attempt whose process may want to close."""
+    """The life of an attempt. `hurries` is true once the attempt is being released; then failed writes are no longer
+    retried."""
 
     hurries: bool
 
@@ -40,14 +41,15 @@ class Insisting:
         self._beside: set[asyncio.Task[object]] = set()
 
     async def insist(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write, with retries. `what` is used in the warning, such as `the end of task b7k2`."""
+        """Call `write`, and retry it if the store fails. `what` names the data in the warning, such as `the end of task
+        b7k2`."""
         try:
             return await write()
         except StoreError as error:
             return await self.again(life, what, write, error)
 
     def go_on(self, writing: Coroutine[object, object, object]) -> None:
-        """Retry in the background, for a caller that cannot wait."""
+        """Run `writing`, a write with its retries, in the background, for a caller that cannot wait."""
         task = asyncio.get_running_loop().create_task(writing)
         self._beside.add(task)
         task.add_done_callback(self._forget)
@@ -58,7 +60,8 @@ class Insisting:
             event.set()
 
     async def again(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
-        """Write again after this error. Raise it if retries cannot help."""
+        """Retry `write` after `error`. Raise the latest error if a retry cannot help, if the time limit is over, or if
+        the attempt is being released."""
         if not error.retryable:
             raise error
         began = now = self._clock.ticks()

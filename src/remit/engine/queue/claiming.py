@@ -106,10 +106,9 @@ class Claims:
         """Return the tasks to claim next, by priority, then oldest first, within the limits of each agent and of the
         workspace.
 
-        One query over all queues is enough while the first tasks fit and none is a suspect. Otherwise query each
-        queue, so that a blocked queue does not hold up the others. As long as all are blocked, only that is done: a
-        burst for an agent that is full would read its first tasks again at every submission.
-        """
+        One query over all queues is enough while its first tasks fit and none is a suspect. Otherwise query each queue,
+        so that a blocked queue does not hold up the others. After a scan in which all queues were blocked, skip the
+        common query: during a burst for a full agent, each submission would read the same first tasks again."""
         most = min(free, BATCH, self._services.admission.room(view, resuming=True))
         if most <= 0:
             return []
@@ -185,8 +184,8 @@ class Claims:
         return [taken, *admitted.events], [ClaimedTask(resumed, now, record.losses)]
 
     def _refusal(self, record: Record, proposal: Proposal) -> Exception | None:
-        """Return the refusal of the owner's guards for a person's task, or the error of a guard that raised. The
-        process that submitted it may not have the guards of this team."""
+        """Return the refusal of a person's task by the owner's guards in this process, or the error of a guard that
+        raised; None if it is allowed. The process that submitted the task may not have these guards."""
         agent = self._ground.directory.get(record.holder)
         if record.parent or agent is None:
             return None

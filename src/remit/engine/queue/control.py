@@ -117,8 +117,8 @@ class TaskControl:
                 await self._bell.until(task, lambda view, task=task: _has_ended(view, task) or None)
 
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None = None) -> PlanOutcome:
-        """Return the outcome of every step of a plan or team that has ended like this. Raise `Conflict` if the task is
-        neither."""
+        """Return the outcome of every step of the ended plan or team that has this outcome. Raise `Conflict` if the
+        task is neither a plan nor a team."""
         from remit.engine.plans import steps_told
 
         def look(view: View) -> PlanOutcome | None:
@@ -136,8 +136,8 @@ class TaskControl:
     # -- cancelling ---------------------------------------------------------------------------------------------
 
     async def cancel(self, task: str, why: str, asker: LiveTask | None = None, act: Act = ONCE) -> int:
-        """Fence the task and all its subtasks in one transaction; the work itself is stopped where it runs. Return the
-        number of tasks."""
+        """Cancel a task and all its subtasks in one transaction, and stop those that run in this process. Other
+        processes stop theirs. Return the number of tasks."""
         plain(why, "why", 200)
         if asker is not None:
             asker.must_be_at_work()
@@ -181,7 +181,9 @@ class TaskControl:
         return events
 
     def _is_idle(self, view: View, record: Record) -> bool:
-        """Whether no process runs it: it is queued, or its asker was requeued and has not requested it again."""
+        """Whether no process runs the task. A queued task is idle if no worker has claimed it. A delegated task is idle
+        if its process has no heartbeat, or if it is assigned to this process and does not run: its asker was requeued
+        and has not requested it again."""
         if record.asked_how != "delegate" or not record.parent:
             return not record.worker
         if record.worker == self._worker:
@@ -192,8 +194,8 @@ class TaskControl:
 
     async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE, *, restart: bool = False) -> str:
         """Run the same assignment again as a new task, without repeating its finished work. Return the id of the new
-        task. An agent cannot give it more time than it has itself. With `restart`, conversations that cannot be
-        continued restart."""
+        task. If an agent requests it, the new task gets no more time than the agent has. With `restart`, restart the
+        conversations that cannot be continued."""
         ground = self._ground
         until = asker.remit.bounds.deadline if asker is not None else None
         if asker is not None:
@@ -225,8 +227,9 @@ class TaskControl:
         changes: dict[str, Json] | None = None,
         given: Given | None = None,
     ) -> str:
-        """Start a new run that has everything that this one had recorded up to event `at`, and continues from there;
-        `changes` has its other text and data. Return its id."""
+        """Start a new run that has everything that the given run had recorded up to event `at`, and that continues from
+        there. `changes` replaces the text and data of its task; `given` replaces the answer that event `at` recorded.
+        Return the id of the new run."""
         from remit.engine.queue.forking import fork_of
 
         def forked(view: View, root: Record, place: Place, now: int) -> Fork:
@@ -315,7 +318,8 @@ def _has_ended(view: View, task: str) -> bool:
 
 
 def _is_below(view: View, record: Record, asker: LiveTask) -> bool:
-    """Whether a task was requested by the asker's task, by one it is a retry or a fork of, or by a subtask of these."""
+    """Whether a task is a subtask of the asker's task, or of a task that the asker's task retries or continues as a
+    fork."""
     origin = asker.attempt.origin or asker.remit.id
     above = view.record(record.parent) if record.parent else None
     while above is not None:
@@ -372,8 +376,8 @@ def _funded_once_more(view: View, record: Record, data: dict[str, Json], again: 
 
 
 def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: int | None) -> dict[str, Json]:
-    """Return the first event's data of a retried task: the same bounds, with the same amount of time since it was due,
-    but not beyond `until`."""
+    """Return the data of the first event of a retried task. Its bounds are those of the original. The deadline is moved
+    later by the time that has passed since the original was due, but not beyond `until`."""
     first = read(began, FirstData)
     bounds = remits.restored(began).bounds.later(now - max(record.asked_at, first.get("ready_at", AT_ONCE)))
     if until is not None:

@@ -131,7 +131,9 @@ class Past:
         return Fork(self._events[-1].seq, Lineage(news[mine], tries.get(mine, 0)), [*marks, *kept])
 
     def _done_before(self, news: dict[str, str], place: Place, now: int) -> Iterator[DoneBefore]:
-        """Yield the operations of the tasks with new origins."""
+        """Yield the recorded operations of the tasks with new origins, under their ids in the fork. Leave out those
+        that the fork must do itself. If an operation started a task that was open or had failed, also yield the record
+        with that task's new origin."""
         for event in self._events:
             first, _, rest = (event.op or "").partition("/")
             if first not in news or rest == "forked" or self._is_own(event):
@@ -156,8 +158,8 @@ class Past:
         return event.kind.startswith(_OWN) or str(event.data.get("question", "")) in self._unanswered
 
     def _tries(self) -> dict[str, int]:
-        """Return how often each task had failed, by its origin: retries and operations name the try that they belong
-        to."""
+        """Return how often each task had failed, by its origin. Find the number in the first events of its retries and
+        in the ids of its operations."""
         tries: dict[str, int] = {}
         for task, event in self._began.items():
             origin = self._origins[task]

@@ -49,7 +49,8 @@ def again_from(view: View, root: Record, step: str, ids: Ids, place: Place, now:
 
 
 def _plans(events: Iterable[Event]) -> dict[str, _Planned]:
-    """Return the plans of a run, by operation without the try: a retry starts the same plan again."""
+    """Return the plans that a run started, by the operation id without the try, because every try of a task starts the
+    same plan again."""
     plans: dict[str, _Planned] = {}
     for event in map(as_first_recorded, events):
         if event.kind == "plan.started" and event.op is not None:
@@ -84,9 +85,9 @@ def _nearest(step: str, known: list[str]) -> str:
 
 
 class _Level(NamedTuple):
-    """A plan, and the steps of it that run again (`again`). If the step that was chosen is in an inner plan, `through`
-    is the step of this plan that contains the inner one: it continues, so it is not started again and its recorded
-    result does not count."""
+    """A plan, and its steps that run again (`again`). If the chosen step is in an inner plan, `through` is the step of
+    this plan that contains the inner plan. The fork continues that step: it does not start it again, and does not count
+    its recorded result."""
 
     plan: _Planned
     again: frozenset[str]
@@ -177,7 +178,8 @@ class _Chosen:
         return event.seq < self._cut if fate is None else fate is not _Fate.AGAIN
 
     def _of_tasks(self, events: list[Event]) -> dict[tuple[str, str], _Fate]:
-        """Return the fate of the steps that were started, by their last task and by what was recorded of them then."""
+        """Return the fate of each step that was started and does not run again. If its last task completed, its result
+        stays; otherwise the fork continues its work. If its result was rejected, the step is done again."""
         fates: dict[tuple[str, str], _Fate] = {}
         for event in events:
             step, first = self._step_of(event), as_first_recorded(event)
@@ -211,7 +213,8 @@ class _Chosen:
         return (level.plan.origin, step) if (level.plan.origin, step) in self._fates else None
 
     def _refuses_step(self, event: Event) -> bool:
-        """Whether an event records the refusal of a step: the step is requested again, and may be admitted now."""
+        """Whether an event records the refusal of a step. The fork does not keep this event, so that it requests the
+        step again: the step may be admitted now."""
         if as_first_recorded(event).kind != "hop.refused" or event.op is None:
             return False
         return event.op.partition("/")[0] in self._levels and "/step/" in event.op
@@ -221,8 +224,8 @@ class _Chosen:
         return step is not None and step[0] == own.plan.origin and step[1] in own.again
 
     def _end(self, events: list[Event], own: _Level) -> int:
-        """Return the number of the last event of the plan's own task. It is where the fork cuts if none of the steps
-        that run again had been started."""
+        """Return the number of the last task event of the task that leads the plan. If none of the steps that run again
+        had been started, the fork starts from this event."""
         moves = (event for event in reversed(events) if event.kind.startswith("task."))
         return next(event.seq for event in moves if _origin(self._view, event.task) == own.plan.origin)
 

@@ -125,8 +125,9 @@ class TaskQueue:
         under: str = "",
         narrower: Bounds = TOP,
     ) -> Accepted:
-        """Queue a task in the name of a card: as part of the task `under` that its agent holds, or as a run with that
-        agent as the asker. `narrower` is the part of the ceiling that is not in the bounds of the task `under`."""
+        """Queue a task in the name of a card. With `under`, queue it as part of that task, which the card's agent
+        holds, and limit it further by the bounds `narrower`. Otherwise queue it as a run within `ceiling`, with the
+        agent as its asker."""
         ground = self._ground
         card = await self.card(asker)
         if under:
@@ -157,7 +158,8 @@ class TaskQueue:
         return accepted
 
     async def _as_approved(self, asker: LiveTask, request: Request, op: str) -> Request:
-        """Return the same request with the approved text."""
+        """Return the request with the task text that a person approved, if the person changed the text; otherwise the
+        same request."""
         said = await self._ground.store.read(lambda view: said_under(view, op))
         wish, proposal = request.proposal.wish, request.proposal
         if said is None or not said.approved or not isinstance(said.value, str):
@@ -166,8 +168,9 @@ class TaskQueue:
         return request._replace(proposal=proposal._replace(child=again.child, now=again.now))
 
     async def _submitted_before(self, asker: LiveTask, ops: list[str]) -> tuple[str, str]:
-        """Return the task that was submitted in an earlier attempt, and the first task of its lineage if it did not
-        complete."""
+        """Return the id of the task that this request submitted in an earlier attempt, or "", and the origin of a
+        lineage to continue, or "". If the task was submitted in an earlier try and did not complete, return no id but
+        its origin. Raise `Conflict` if the task was pruned."""
 
         def look(view: View) -> tuple[str, str]:
             asker.must_hold(view)
@@ -259,7 +262,8 @@ class TaskQueue:
         return Decision([child.id, False], events, self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
 
     async def _wait_for_spawned(self, asker: LiveTask) -> None:
-        """Wait, for a limited time, until one of the caller's spawned tasks has ended."""
+        """If the asker has the maximum number of open spawned tasks, wait until one has ended, but for at most
+        `spawn_wait` seconds."""
         task = asker.remit.id
         if await self._ground.store.read(lambda view: view.spawned(task)) < self._spawns:
             return
@@ -315,9 +319,9 @@ def _child(ground: Ground, parent: Remit, card: Card, wish: Pass, now: int) -> R
 
 
 def _request(passage: Passage, proposal: Proposal, submission: Submission, where: AskedFrom) -> Request:
-    """Return a request with its identity: the caller's key, or its whole content and asker. In code, two requests are
-    the same only if the caller says so; an agent's submission is also identified by its content, so that it is
-    continued if it did not complete."""
+    """Return a request with its identity. If the caller gave a key, it is the key. Otherwise it is the content and the
+    asker if the caller set `same_within` or a task submits it: then a task that did not complete is continued. All
+    other requests, and spawned tasks without a key, have no identity."""
     if not submission.key and not submission.same_within and (submission.asked_how == "spawn" or not where.task):
         return Request(passage, proposal, submission, "", "")
     wish, asked_how, key = submission.wish, submission.asked_how, submission.key
@@ -392,8 +396,9 @@ def _same(view: View, request: Request) -> str | None:
 
 
 def _lineage(view: View, request: Request, asker: LiveTask | None) -> Lineage | None:
-    """Return the lineage if this task is a retry: of one that an earlier try of the asker submitted, or that it
-    requested in the same words a moment ago, and that did not complete."""
+    """Return the lineage that the new task continues, or None. It continues the task that an earlier try of the asker
+    submitted with the same request, or that the asker submitted with an equal request within the last `SAME`, if that
+    task did not complete."""
     origin, key = request.origin, request.dedup_key
     if asker is not None and not origin and key and not request.content:
         same = view.same_requests(key, request.proposal.now - SAME)
@@ -433,7 +438,7 @@ class ResidentWorker:
         return self._start() if self._settings.concurrency and not self._draining else self._current()
 
     async def serve(self) -> None:
-        """Serve until cancelled, together with other callers that serve already."""
+        """Serve until cancelled. Callers that serve at the same time share one worker."""
         async with self.serving():
             assert self._serving is not None
             await asyncio.shield(self._serving)
@@ -483,7 +488,8 @@ class ResidentWorker:
         return left
 
     def let_go(self) -> None:
-        """Stop at once; running tasks are requeued if the loop runs on for a moment."""
+        """Cancel the worker at once. Its running tasks are requeued only if the event loop continues to run for a
+        moment."""
         if self._serving is not None and not self._serving.get_loop().is_closed():
             self._serving.cancel()
 
@@ -499,7 +505,8 @@ class ResidentWorker:
             await asyncio.wait([serving])
 
     def _current(self) -> Worker | None:
-        """Return the worker of this loop, or None; one of an earlier loop is dropped."""
+        """Return the worker of the current event loop, or None. Drop a worker that has ended or belongs to an earlier
+        loop."""
         serving = self._serving
         if serving is not None and (serving.done() or serving.get_loop() is not asyncio.get_running_loop()):
             self.worker = self._serving = None

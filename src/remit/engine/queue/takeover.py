@@ -135,7 +135,8 @@ def _is_part(record: Record) -> bool:
 
 
 def ended_when_alone(view: View, task: str, ending: set[str], now: int) -> list[Unsealed]:
-    """Return the event that cancels a task, once all its subtasks are ending too."""
+    """Return the event that ends a cancelled task, and add the task to `ending`. Return no event while it has an open
+    subtask that is not in `ending`."""
     first, *rest = view.below(task)
     if any(record.id not in ending for record in rest):
         return []
@@ -188,8 +189,8 @@ class Succession(StoreAround):
             raise HeldByGone(sentence, rule=rule)
 
     async def relieve(self, rule: str = BUSY) -> bool:
-        """Release what dead processes hold and, for lack of money, what is reserved for dead programs. Return whether
-        there was anything."""
+        """Release the slots and money that dead processes hold. If `rule` is about money, also release the money
+        reserved for runs whose program died. Return whether there was anything to release."""
         gone = await self._store.read(self._gone_workers)
         for beat in gone:
             died = self._peers.may_have_died(beat)
@@ -252,7 +253,8 @@ async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: b
 
 
 def _kept_for_nobody(view: View) -> Iterator[Record]:
-    """Yield runs with reserved money that a program waited for, that were lost with it, and that no process runs."""
+    """Yield the runs that still have reserved money although the program that waited for them has died, and that no
+    process has claimed since."""
     after = ("", "")
     while page := view.leases(after, _PAGE):
         after = (page[-1].id, page[-1].unit)

@@ -64,7 +64,7 @@ class Status:
 
     @property
     def due(self) -> datetime:
-        """From when a worker may start it, or its next attempt."""
+        """The time from which a worker may start the task or its next attempt."""
         return aware(max(self.asked_at, self.ready_at))
 
     @property
@@ -74,12 +74,12 @@ class Status:
 
     @property
     def deadline(self) -> datetime:
-        """When its time is up."""
+        """The time at which the task expires."""
         return aware(self.until)
 
     @property
     def running_for(self) -> int | None:
-        """How many microseconds its present attempt has been running; None if it is not running."""
+        """The microseconds since the present attempt started; None if the task is neither running nor waiting."""
         if self.state not in ("running", "waiting"):
             return None
         return max(0, self.seen_at - (self.asked_at if self.claimed_at is None else self.claimed_at))
@@ -185,8 +185,9 @@ class Task:
         return await self._tasks.cancel(self.id, why, self._asker, self._act("cancel", op, by))
 
     async def retry(self, *, restart: bool = False, op: str = "", by: str = "") -> "Task":
-        """Run the task again as a new task, if it did not complete, as `workspace.tasks.retry` does. An agent gets an
-        agent's handle: within its deadline, and while its turn lasts."""
+        """Run the task again as a new task, if it did not complete, like `workspace.tasks.retry`. Return the handle of
+        the new task. If an agent calls this, the new task gets no more time than the agent has, and the handle works
+        only during the agent's turn."""
         act = self._act("retry", op, by)
         return Task(self._tasks, await self._tasks.retry(self.id, self._asker, act, restart=restart), self._asker)
 

@@ -188,7 +188,8 @@ class Worker:
             await self._listener.wait(pause)
 
     async def _round(self) -> float:
-        """Do everything that is due. Return the seconds until the next round."""
+        """Do everything that is due: clean up, submit scheduled tasks, claim and start queued tasks. Return the seconds
+        until the next round."""
         await self._caretaker.tidy()
         if self._caretaker.next_planned is not None and not self._draining:
             await self._caretaker.fire_schedules()
@@ -316,7 +317,8 @@ def _log_unrecorded(task: str, error: StoreError) -> None:
 
 
 def _bear(error: Exception, pause: float) -> None:
-    """Log a store error that may pass. Raise `NewerStore`, which does not: other workers take over."""
+    """Log an error after which the worker tries again. Raise `NewerStore`, because trying again does not help: workers
+    of the newer version take over."""
     if isinstance(error, NewerStore):
         raise error
     if isinstance(error, StoreError):  # the store may recover
@@ -331,7 +333,8 @@ def _itself(job: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
 
 
 class Caretaker:
-    """Cleans up in every worker. `busy` are the tasks that this worker runs."""
+    """The periodic cleanup of a worker: it ends expired tasks, requeues lost ones, takes over from dead processes, and
+    submits scheduled tasks. `busy` has the tasks that this worker runs."""
 
     def __init__(
         self,
@@ -356,7 +359,8 @@ class Caretaker:
         self._scheduler: FiresSchedules | None = None  # most workspaces have no schedule
 
     async def tidy(self) -> None:
-        """Clean up if it is time: this is called much more often than needed."""
+        """Run `look` if the poll interval has passed since its last run; otherwise do nothing. The first call also
+        publishes the worker's heartbeat and cards."""
         now = self._ground.clock.ticks()
         if self._looked is not None and now - self._looked < self._look_every:
             return
@@ -372,7 +376,7 @@ class Caretaker:
             raise
 
     async def look(self) -> None:
-        """Do everything that is due."""
+        """Run all periodic checks now: expired tasks, holds and questions, lost tasks, and dead processes."""
         heartbeat = self._services.heartbeat
         await heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
@@ -393,7 +397,7 @@ class Caretaker:
         self.next_planned = await self._scheduler.fire()
 
     def until_planned(self, pause: float) -> float:
-        """Return a pause that ends when the next schedule is due."""
+        """Return `pause`, shortened so that it ends when the next schedule is due."""
         assert self.next_planned is not None
         return min(pause, max(0.001, (self.next_planned - self._ground.clock.now()) / 1e6))
 
@@ -404,7 +408,8 @@ class Caretaker:
             await self._take_over(beat)
 
     async def requeue(self, tasks: set[str]) -> None:
-        """Requeue tasks that the store assigns to this worker but that it does not run."""
+        """Requeue the tasks that the store assigns to this worker but that it does not run. Delegated tasks among them
+        fail, and cancelled ones end."""
         await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
         alive = self._services.conductor.alive
         self._services.insisting.unkept -= tasks
@@ -440,7 +445,8 @@ class Caretaker:
         await self._services.questions.answers.expire_all()
 
     async def requeue_all_strays(self) -> None:
-        """Requeue them at once when this process leaves and no claim is pending: no later check would find them."""
+        """Requeue all tasks that the store assigns to this worker but that it does not run. Call this when the worker
+        drains and no claim is in progress, because no later check would find them."""
         if strays := set(await self._ground.store.read(self._idle)):
             await self.requeue(strays)
 
@@ -478,8 +484,9 @@ class Caretaker:
                 live.control.stop(TAKEN_OVER)
 
     async def _requeue_strays(self) -> None:
-        """Requeue tasks that are assigned to this worker but do not run: it was torn down before it knew of its claim,
-        or their end could not be written. They must be seen twice, because a claim may be in progress."""
+        """Requeue tasks that the store assigns to this worker but that it does not run: their claim was interrupted,
+        or their end could not be recorded. Requeue a task only if two checks find it, because a claim may be in
+        progress."""
         now = self._ground.clock.ticks()
         self._strays = {task: self._strays.get(task, now) for task in await self._ground.store.read(self._idle)}
         if strays := {task for task, since in self._strays.items() if now - since >= self._look_every}:

@@ -28,8 +28,8 @@ _MOST: Final = 20  # sentences about the moves of tasks
 
 
 class Reading:
-    """Reads the events of one workspace in order. Afterwards it has what is wrong, and what the tables should
-    contain."""
+    """Reads the events of one workspace in order. After the last event it has the errors of the journal, and the rows
+    that the tables should contain."""
 
     def __init__(self, key: SealKey | None, *, forgets: bool = False) -> None:
         """Start reading. A store in memory forgets old events, so missing ones are no error there."""
@@ -69,7 +69,7 @@ class Reading:
         self.head = Head(event.seq, event.hash)
 
     def pass_over(self, gap: Gap) -> None:
-        """Continue after a gap, if it begins here."""
+        """If a gap starts right after the last event that was read, continue after the gap."""
         if gap.first == self.head.seq + 1:
             self.head = Head(gap.last, gap.hash)
 
@@ -86,7 +86,8 @@ class Reading:
             self.sentences = [*self._seals.broken, *self._moves.broken]
 
     def take_row(self, table: Table, key: Key) -> Row | str | None:
-        """Return a row as the journal has it, or the digest of an ended task; each can be read once."""
+        """Return a row as it should be according to the journal, or its digest for an ended task, or None. The row is
+        removed from the expected rows, so it can be taken once."""
         if table == "task" and (ended := self._ended.pop(key, None)) is not None:
             return ended
         return self._tables[table].pop(key, None)
@@ -103,7 +104,7 @@ class Reading:
 
 
 class StatedGaps:
-    """The gaps that events declare, each with the last event that declares it or a part of it."""
+    """The gaps that events declare. A later declaration replaces the earlier gaps that it covers."""
 
     def __init__(self) -> None:
         self._lasts: list[int] = []
@@ -119,7 +120,8 @@ class StatedGaps:
             self._gaps[last] = Gap(*gap)
 
     def differences(self, found: Iterable[Gap]) -> Iterator[str]:
-        """Yield the differences to the existing gaps."""
+        """Yield a sentence for each gap in `found` that no event declares, and for each declared gap that is not in
+        `found`."""
         for gap in found:
             if self._gaps.pop(gap.last, None) != gap:
                 yield f"events {gap.first} to {gap.last} are missing, and no event states that they were removed"
@@ -147,7 +149,8 @@ class _Seals:
             self.broken.append(f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}")
 
     def _key_of(self, event: Event) -> None:
-        """Track the signing key: once there is one, an event without it is not ours."""
+        """Check the signing key of an event. After the first event that is signed, each event must be signed with the
+        same key."""
         if event.hash.startswith(self._mark) and (self._mark or not event.hash.startswith(KEYED)):
             return
         if self._mark:

@@ -113,8 +113,8 @@ class Coolings(NamedTuple):
         return sorted(found, key=lambda one: (-one.until, one.name))
 
     async def clear(self, what: str, act: Act = ONCE) -> int:
-        """Clear cooldowns, so that keys and models can be used at once: all, or those of this model, endpoint or key
-        digest. Return their number."""
+        """Clear cooldowns, so that keys and models can be used at once. `what` is a model, an endpoint or the digest of
+        a key; "" clears all. Return the number of cleared cooldowns."""
         wanted = what.casefold()
 
         def chosen(one: Resting) -> bool:
@@ -153,8 +153,8 @@ class KeysTold:
             self._told.pop(read(event, KeyRemoved)["name"], None)
 
     def differences(self, view: View) -> list[str]:
-        """Return which rows differ. A journal of an earlier version has no marks: there, name and master key are
-        compared."""
+        """Return a sentence for each stored key that differs from the journal. In a journal of an earlier version,
+        events have no mark of the key; then only its name and master key are compared."""
         found = {info.name: view.secret(info.name) for info in view.secrets()}
         sentences = [f"key {shown(name)} is in the table but not in the journal" for name in found.keys() - self._told]
         for name, told in self._told.items():
@@ -175,7 +175,7 @@ def _told_of(row: KeyRow, by: str) -> Unsealed:
 
 
 def _rested(view: View, named: str, now: int) -> list[Unsealed]:
-    """Return the events that clear the cooldowns of the replaced key."""
+    """Return the events that clear the cooldowns of the workspace's key `named`, which is being replaced."""
     row = view.secret(named)
     gone = () if row is None else [name for name in view.coolings() if what_rests(name, FRESH).key == own_mark(row)]
     return [cooling_set(name, cleared(now), now) for name in gone]

@@ -87,7 +87,7 @@ def accounts(view: View) -> list[dict[str, Any]]:
 
 
 def is_metered(view: View, event: Event) -> bool:
-    """Whether the meters of a carried event are still in use."""
+    """Whether the meters in a carry-over event (`ledger.carried`) are still stored."""
     meters = cast("list[dict[str, Any]]", event.data["meters"])
     latest = max(meters, key=lambda row: row["hour"], default=None)
     return (
@@ -135,8 +135,8 @@ class _Page(NamedTuple):
 
 
 async def cut(ground: Ground, before: int, after: int = 0) -> int:
-    """Remove events from before that time that nothing needs, after event number `after`. Return the number of the last
-    event that was checked. The work is done in small steps and can be cancelled between them."""
+    """Remove the events before the time `before` that nothing needs, starting after event number `after`. Return the
+    number of the last event that was checked. The work is done in small steps and can be cancelled between them."""
     store = ground.store
     counted = False
     while True:
@@ -199,7 +199,8 @@ def _expires_then(view: View, event: Event, _going: Container[str]) -> bool:
 
 
 def _message_stays(view: View, event: Event, going: Container[str]) -> bool:
-    """Whether a message was taken in another run, by a retried task."""
+    """Whether the event says that a message was read which is still stored and not in `going`. This happens if a
+    retried task read a message of another run."""
     ids = read(event, MessagesTaken)["ids"]
     return any(id_ not in going and view.has_message(id_) for id_ in ids)
 
@@ -269,8 +270,8 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
 
 
 def _looked_at(view: View, after: int, before: int) -> _Page:
-    """Return some events, up to the first recent one: an event that took something back must not be removed before the
-    event it concerns."""
+    """Return the next page of events after number `after`, with those that can be removed. It ends before the first
+    event that is not older than `before`: an event that undoes another one must not be removed before that one."""
     runs: dict[str, bool] = {"": False}  # whether each run still exists: in such a run any operation may be repeated
     gone: list[Event] = []
     upto, gaps = after, 0
@@ -287,7 +288,8 @@ def _looked_at(view: View, after: int, before: int) -> _Page:
 
 
 def _cut_step(view: View, after: int, before: int, now: int) -> Decision[int]:
-    """Remove the unneeded ones of some events; everything in them that is still valid is recorded again."""
+    """Remove the events that nothing needs from one page of events. Facts in them that are still valid are recorded
+    again."""
     gone = _looked_at(view, after, before).gone
     if not gone:
         return Decision(0)
@@ -313,13 +315,11 @@ _TASK: Final = 200  # characters
 
 
 class Pruning(NamedTuple):
-    """What to prune: runs in which everything ended before then. `told` is called with the number of runs deleted so
-    far.
+    """The runs to prune: those in which everything ended before the time `before`. `told` is called with the number of
+    runs deleted so far.
 
-    Runs start nearly in the order of time; clocks differ. A worker that checks every hour need not read all recent
-    runs: unless `thorough`, the search ends with a page of runs that are all too recent, and only the events of pruned
-    runs are removed from the journal.
-    """
+    If `thorough`, the other old events that nothing needs and the unused artifact contents are also removed. A worker
+    prunes without it, because it removes these itself."""
 
     before: int
     op: str = ""
@@ -329,8 +329,8 @@ class Pruning(NamedTuple):
 
 
 async def prune(ground: Ground, pruning: Pruning) -> int:
-    """Delete the runs in which everything ended before then. Return their number. It can be cancelled between two
-    steps."""
+    """Delete the runs in which everything ended before the time `pruning.before`. Return the number of deleted runs.
+    The work can be cancelled between two steps."""
     store, (before, op, thorough, told, by) = ground.store, pruning
     pruned = await _deleted_before(store, op) if op else 0
     kept = False
@@ -355,7 +355,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
 
 
 async def old_runs(store: Store, before: int) -> AsyncGenerator[list[str]]:
-    """Yield the runs that ended before then, some at a time; parts of them may still be open."""
+    """Yield pages of runs whose root task ended before the time `before`. Subtasks of these runs may still be open."""
     last, after = await store.read(lambda view: view.last_before(before)), 0
     while after < last and (page := await store.read(lambda view, after=after: view.roots(after, _PAGE))):
         after = page[-1].began
@@ -377,7 +377,8 @@ def _id(op: str, pruned: int) -> str:
 
 
 def _step(view: View, old: list[str], before: int, now: int, by: str) -> Decision[int]:
-    """Delete the first of these runs, as many as make a step; the aside is how many were checked."""
+    """Delete the first runs of `old` in one transaction, as many as make a step. Return the number of deleted runs;
+    `aside` is the number of checked runs."""
     runs: list[PrunedRun] = []
     keys: list[UsedKey] = []
     gone: list[Mark] = []

@@ -22,8 +22,8 @@ def spilling() -> sqlite3.Connection:
 
 
 class Spilled(MutableMapping[Key, Any]):
-    """One table: the most recently used rows in memory, all others on disk. A returned row may be changed until the
-    next row is read."""
+    """One table: the rows that were added or loaded last are in memory, all others on disk. A returned row may be
+    changed until the next row is read."""
 
     def __init__(self, disk: sqlite3.Connection, part: str) -> None:
         self._disk = disk
@@ -50,7 +50,7 @@ class Spilled(MutableMapping[Key, Any]):
             raise KeyError(key)
 
     def pop(self, key: Key, default: Any = None) -> Any:
-        """Remove a row and return it. At the end every row is read once, so none is moved back into memory."""
+        """Remove a row and return it. A row on disk is not moved into memory first."""
         far = self._far(key)
         if far is not None:
             self._disk.execute("DELETE FROM far WHERE part = ? AND key = ?", (self._part, encode(key)))
@@ -75,7 +75,7 @@ class Spilled(MutableMapping[Key, Any]):
         return None if row is None else decode(row[0])
 
     def _spill(self) -> None:
-        """Write the older half to disk."""
+        """Move the older half of the rows in memory to disk."""
         old = [*islice(self._near, _NEAR // 2)]
         rows = [(self._part, encode(key), encode(self._near.pop(key))) for key in old]
         self._disk.execute("BEGIN")

@@ -200,8 +200,9 @@ def _series(view: View, width: int, window: Window, agent: str | None) -> Series
 
 
 def _add_edge(view: View, edge: Window, into: Into) -> None:
-    """Count a part of an hour from its events. All events between the first and the last of that hour are read: a task
-    is followed even if a clock was wrong in between. Its earlier state is read from its run."""
+    """Count the events of `edge`, a part of one hour. Read all events between the first and the last of that hour, so
+    that the state of each task stays right even if a clock was wrong. The state of a task before that hour comes from
+    the events of its run."""
     start = start_of(edge.start, HOUR_WIDE)
     rows = view.tally(Period(HOUR_WIDE, start, start + HOUR_WIDE))
     if rows:
