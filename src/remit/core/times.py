@@ -91,8 +91,8 @@ class Delay(NamedTuple):
 
 
 def delay(after: object, at: object) -> Delay | None:
-    """Return the delay of a queued task, or None if it may start at once. Raise `BadInput` for both together, and for a
-    moment without a time zone."""
+    """Return the delay of a queued task, or None if it may start at once. Raise `BadInput` if both `after` and `at` are
+    given, or if `at` has no time zone."""
     if after is not None and at is not None:
         raise BadInput("after= and at= both say when the task may start; pass one of them")
     if at is None:
