@@ -303,14 +303,18 @@ def _new(draft: Path, target: Path) -> IO[bytes]:
 
 
 def _give_name(draft: Path, target: Path) -> None:
-    """Link a completely written file to its final name. If another file has taken that name meanwhile, raise
-    `BadInput`. On a file system without hard links, rename the file instead."""
+    """Give a completely written file its final name. If another file has taken that name meanwhile, raise
+    `BadInput`."""
     try:
-        target.hardlink_to(draft)
+        try:
+            target.hardlink_to(draft)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links: take the name with an empty file, then replace that one
+            target.touch(exist_ok=False)
+            draft.replace(target)
     except FileExistsError:
         raise BadInput(f"{shown(str(target))} exists already, and nothing is overwritten; name another file") from None
-    except OSError:  # a file system without hard links
-        draft.rename(target)
 
 
 # -- turn.artifacts ----------------------------------------------------------------------------------------------------
