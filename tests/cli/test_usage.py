@@ -75,3 +75,12 @@ def test_lists_of_commands_have_one_sentence_for_each(capsys: pytest.CaptureFixt
             main(words)
     text = " ".join(capsys.readouterr().out.rpartition("Run, watch and operate")[2].split())
     assert "chat Chat with an agent in one session. │" in text
+
+
+@pytest.mark.parametrize("command", ["init", "trust", "demo", "ps"])
+def test_help_shows_a_default_once(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(line.count("[default") for line in lines) == 1

@@ -14,8 +14,9 @@ EXIT_CODES: Final = (
 
 
 def _shown_default(value: object) -> str | None:
-    """Return a default as help shows it, or None to hide an empty one."""
-    return None if value in ("", False, None) else str(value)
+    """Return a default as help shows it, or None to hide an empty one. The current folder is empty too: help texts say
+    that it is the default."""
+    return None if value in ("", False, None) or str(value) == "." else str(value)
 
 
 app = App(
