@@ -271,11 +271,11 @@ def test_refusals_count_for_all_agents_together_and_temporary_ones_do_not_count(
 @pytest.mark.rule("loops.beside")
 def test_refusals_of_tasks_side_by_side_count_together_until_something_new_comes_of_one():
     seen = SeenOutcomes()
-    assert [seen.refused_beside("b", "a") for _ in range(3)] == [1, 2, 3]
-    assert (seen.refused_beside("c", "a"), seen.refused_beside("b", "depth")) == (1, 1)
+    assert [seen.count_refusal("b", "a") for _ in range(3)] == [1, 2, 3]
+    assert (seen.count_refusal("c", "a"), seen.count_refusal("b", "depth")) == (1, 1)
     seen.gained("b")
     seen.gained("nobody")
-    assert (seen.refused_beside("b", "a"), seen.refused_beside("c", "a")) == (1, 2)
+    assert (seen.count_refusal("b", "a"), seen.count_refusal("c", "a")) == (1, 2)
     rounds = Rounds()
     assert not rounds.has_refusals
     rounds.refused("loop", "b", 1)

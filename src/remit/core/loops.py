@@ -423,9 +423,9 @@ class SeenOutcomes:
         _keep(self._calls, CALLS)
         return True if had is None or came not in had else None
 
-    def refused_beside(self, agent: str, key: str) -> int:
-        """Record a refusal to one of several tasks of an agent that run concurrently. Return how often the same was
-        refused without a new result in any of them."""
+    def count_refusal(self, agent: str, key: str) -> int:
+        """Count a refusal of one of several tasks of an agent that run concurrently. Return how often they had the same
+        refusal without a new result in any of them."""
         refused = self._refused.setdefault(agent, {})
         refused[key] = refused.get(key, 0) + 1
         _keep(refused, OUTCOMES)

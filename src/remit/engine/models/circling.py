@@ -346,21 +346,24 @@ class Circle:
         whom = (await self._resolved(_ask_of(self._live, self._call))).agent if hop else self._call.name
         stale = talk.rounds.in_vain(talk.round)
         times = talk.rounds.refused(self.rule, whom, talk.round)
-        if rules.refusals is not None and times and times >= self._most_refusals(rules.refusals, whom):
-            await stop(self._live, f"it was refused again and again: {value}", self.rule)
+        if rules.refusals is not None and times:
+            together = self._count_refusal(whom)
+            # Tasks that run concurrently do not see each other's refusals, so each stops one refusal earlier.
+            earlier = rules.refusals >= MORE and together >= rules.refusals * MORE
+            if times >= rules.refusals - earlier:
+                await stop(self._live, f"it was refused again and again: {value}", self.rule)
         most = rules.most(asks=self.asks)
         if most is not None and stale >= most + MORE:
             await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
 
-    def _most_refusals(self, usual: int, whom: str) -> int:
-        """Return the number of equal refusals after which this task is stopped. This is `usual`, or one less if no
-        asker waits for the task, `usual` is two or more, and the concurrent tasks of its agent, with this one, had this
-        refusal at least twice `usual` times. If no asker waits, also count this refusal."""
-        key, live = refusal_key(self.rule, whom), self._live
-        if live.attempt.asked_how == "delegate" or usual < MORE:
-            return usual
-        together = self._circles.outcomes_of(live.remit.root).refused_beside(live.remit.holder, key)
-        return usual - 1 if together >= usual * MORE else usual
+    def _count_refusal(self, whom: str) -> int:
+        """Count this refusal, and return how often the concurrent tasks of this agent in the run had it. A task whose
+        asker waits for it is not counted: then return 0."""
+        live = self._live
+        if live.attempt.asked_how == "delegate":
+            return 0
+        outcomes = self._circles.outcomes_of(live.remit.root)
+        return outcomes.count_refusal(live.remit.holder, refusal_key(self.rule, whom))
 
     def _gained(self) -> None:
         self._live.conversation.rounds.gained(self._live.conversation.round)
