@@ -118,8 +118,9 @@ def lifetime(ttl: object) -> int | None:
 
 
 class Retired(NamedTuple):
-    """The used versions of an address that has no entry: `version` of the last removed entry (0 if unknown), and
-    `floor`, the highest version of all entries that the journal has forgotten."""
+    """The versions that a new entry must not reuse at an address without an entry: `version`, that of the last removed
+    entry (0 if unknown), and `floor`, the highest version of all removed entries of the workspace whose versions were
+    dropped when the journal was cut."""
 
     version: int = 0
     floor: int = 0

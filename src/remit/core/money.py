@@ -315,7 +315,7 @@ MOVES: Final[dict[str, Callable[[Mapping[str, Any]], list[LeaseMove]]]] = {
 }
 
 
-# Data without any of these moves no money, as nearly all of tasks.
+# An event whose data has none of these keys moves no money. Most events of tasks have none.
 MOVING: Final = frozenset(("adds", "amount", "amounts", "back", "closes", "leaves", "purse", "steps", "takes"))
 
 

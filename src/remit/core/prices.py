@@ -170,7 +170,7 @@ class Price:
 
 
 def are_counts(*counts: object) -> bool:
-    """Whether these are whole numbers, each within what one request can have."""
+    """Whether all `counts` are whole numbers from 0 to the most tokens of one request."""
     if {*map(type, counts)} != _WHOLE:
         return False
     whole = cast("tuple[int, ...]", counts)

@@ -188,8 +188,8 @@ def own_key(attempt: ModelTry) -> str:
 
 
 class Situation(NamedTuple):
-    """The input of the next decision: the failure of the last try, if it failed, and the cooldowns. `state` includes
-    that failure; its keys are the names that `resting` returns."""
+    """The input of the next decision: the failure of the last try, or None; the time; and the cooldowns, by the names
+    that `resting` returns. The cooldowns include that of the failure."""
 
     failure: ModelFailure | None
     now: int

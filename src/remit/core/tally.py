@@ -298,7 +298,7 @@ class UnderWay:
     root: Root | None = None
 
     def data(self) -> list[Json]:
-        """Return the facts as JSON; the facts about a run are stored separately."""
+        """Return the fields as a JSON list, except `root`, which is stored separately."""
         return [self.turn, self.handed, self.asked, dict(self.passed)]
 
 
@@ -336,7 +336,7 @@ class Counting:
         figures = self._into(event.at, event.agent)
         figures.counts["events"] += 1
         kind = event.kind
-        # Written with a handoff or an end, so it does not show that the new holder has started.
+        # The event of a breaker can be part of a handoff: it does not show that the new holder has started.
         if kind == "breaker.set":
             _tell_breaker(figures, event)
         elif kind in lifecycle.BEGINNINGS:

@@ -247,7 +247,8 @@ class _Lines:
             self.put(1, self._name(name), value)
 
     def put(self, depth: int, name: str, value: Json, *, quotes: bool = True) -> None:
-        """Write a value. Without `quotes`, text is written as it is, and names are listed."""
+        """Write a value with its name. Without `quotes`, write a text without quotation marks, and a list of plain
+        words as one line with commas."""
         if isinstance(value, str):
             self._put_text(depth, name, value, quotes=quotes)
         elif not quotes and isinstance(value, list) and all(map(_is_name, value)):

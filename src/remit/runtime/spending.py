@@ -62,7 +62,7 @@ def _uses(view: View, limit: Limit, unit: MeterUnit, now: int) -> Iterator[Limit
 
 
 def audit_of(view: View) -> LedgerAudit:
-    """Return the audit of the ledger."""
+    """Check the whole ledger. Return what was checked, and what is wrong."""
 
     def has_ended(task: str) -> bool:
         standing = view.standing(task)

@@ -55,9 +55,9 @@ class WorkspaceTasks:
         return await self._opening.records.read(look)
 
     def words(self, hear: Callable[[TextChunk], None]) -> Callable[[], None]:
-        """Call `hear` with every piece of an answer that a model gives, as it arrives: in this process, and on
-        PostgreSQL also in others, from which some pieces may be joined or lost. Return a function that stops it. `hear`
-        may be called on another thread, and must return at once."""
+        """Call `hear` with each piece of the answers of this workspace's models, as it arrives. On PostgreSQL this
+        includes models in other processes; some of their pieces may be joined or lost. Return a function that stops the
+        calls. `hear` may be called on another thread, and must return at once."""
         checks.callable_(hear, "words takes a function that is given a TextChunk")
         return self._opening.hear(hear)
 

@@ -84,7 +84,7 @@ class HttpCall(NamedTuple, Generic[Q, B]):
 
     @property
     def context(self) -> Context:
-        """The entries that its caller may read and write; a change has its operation id."""
+        """The shared context, with the rights of the caller. A change has the operation id of this request."""
         who = self.caller
         return self.workspace.context(asker=who.agent, ceiling=who.bounds, op=self.op, by=who.by)
 

@@ -109,7 +109,8 @@ class RequestPassage:
         return ModelAnswer(recorded(found.items()), found.model or attempt.model, found.usage, calls)
 
     def failure(self, error: Exception) -> ModelFailure | None:
-        """Return the meaning of a failed try. Once a part of an answer is with the program, no other can replace it."""
+        """Return the meaning of a failed try. Return None if the error is no failure of a model, or if the program has
+        a part of the answer already: the answer of another model cannot replace it."""
         if self.is_begun:
             return None
         if isinstance(error, ProviderRefused) and error.is_about_request:

@@ -145,7 +145,7 @@ def count(value: object) -> int:
 
 
 def are_counted(usage: Mapping[str, Any], *names: str) -> bool:
-    """Whether the usage has these numbers of tokens, and each can be one."""
+    """Whether `usage` has a valid number of tokens under each of these names."""
     return all(isinstance(usage.get(name), int) and count(usage[name]) == usage[name] for name in names)
 
 

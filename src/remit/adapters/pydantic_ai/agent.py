@@ -257,7 +257,8 @@ def _result(output: object) -> Any:
 
 
 def settings_of(given: Mapping[str, Any], most: int) -> ModelSettings:
-    """Return the settings for every request to a model. Raise `BadInput` for an unknown one.
+    """Return the settings for every request to a model: the given ones, and `most` as `max_tokens`. Raise `BadInput`
+    for an unknown setting, one that belongs elsewhere, and a temperature that is not a number.
 
     The framework silently drops an unknown setting, so the names are checked here. Settings of one provider begin with
     its name, such as `openai_reasoning_effort`.

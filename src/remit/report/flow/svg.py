@@ -469,8 +469,8 @@ def _head(state: str, name: str, right: str) -> str:
 
 
 def _task(stay: Stay, now: int) -> str:
-    """Draw a stay: on the first card the task, on the others what came along; and the number of model requests and tool
-    calls."""
+    """Draw the card of a stay, the time during which one agent holds a task: the agent, the task or, after a handoff,
+    what the agent saw, the numbers of model requests and tool calls, and how it ended."""
     about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else subject_of(stay.node)
     used = [*uses_in_short(stay.models, stay.tools), *(f"{use.tool}: {use.error}" for use in stay.tools if use.error)]
     counted = uses_in_signs(stay.models, stay.tools)
@@ -571,7 +571,7 @@ def _open_head(edge: Edge, back: int) -> str:
 
 
 def _arrow(edge: Edge) -> str:
-    """Draw the end of one part of a parallel handoff."""
+    """Draw the head of the edge to one part of a parallel handoff."""
     return arrow_head(edge.end.x, edge.end.middle, "handed")
 
 

@@ -29,8 +29,8 @@ class HookBody(BodyModel):
 
 
 class DeliveriesQuery(QueryModel):
-    """Which deliveries to list: in one state, `open` for all that are still tried. A cursor is the id of the last one
-    already seen."""
+    """Which deliveries to list: those in `state`, or all if it is missing. `open` stands for every state of a delivery
+    that has not ended. `cursor` is the id of the last delivery of the previous page."""
 
     state: Literal["open", "pending", "running", "waiting", "completed", "failed", "dead", "cancelled"] | None = None
     limit: Limit = 100

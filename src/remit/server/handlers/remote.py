@@ -34,8 +34,9 @@ class CallBody(BodyModel):
 
 
 async def _perform(name: str, call: HttpCall[NoQuery, CallBody]) -> HttpAnswer | Response:
-    """Perform a call. An error has its own sentence, because it is about the caller's own workspace and a client raises
-    it as the workspace itself would; the client puts its arguments into it."""
+    """Perform the call `name` and return its answer. An error is returned with its own sentence, because it is about
+    the caller's own workspace, but with a mark in place of each argument: the client fills its arguments in and raises
+    the error as the workspace itself would. Raise `StoreError` if the store fails."""
     given = call.body.given
     if CALLS[name].acts and call.op and not given.get("op"):
         given["op"] = call.headers["idempotency-key"]

@@ -135,7 +135,7 @@ class Ear:
         """Pass notifications on, each once. Return whether any was new."""
         heard, self._heard = self._heard, {}
         calls = [(self._calls.get(channel), text, backend) for channel, text, backend in heard]
-        # Call all of them before any wait.
+        # A list: `any` stops at the first True, and the other functions would not be called.
         news = [call(text, backend) for call, text, backend in calls if call is not None]
         return any(news)
 

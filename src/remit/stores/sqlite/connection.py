@@ -229,14 +229,15 @@ class WritingConnection:
         self._execute(query(name).sql, row)
 
     def erase(self, name: str, row: tuple[Any, ...]) -> None:
-        """Write, and let SQLite overwrite the freed space with zeros."""
+        """Run a writing statement; SQLite overwrites the data that it removes with zeros."""
         self._execute("PRAGMA secure_delete = ON").fetchall()
         self.write(name, row)
         self._execute("PRAGMA secure_delete = OFF").fetchall()
         self._erased = self._lasting
 
 
-# Statements that SQLite cannot refuse. A new event and a new task are others, if their ids are new.
+# Statements that SQLite never refuses, so that they can wait and be carried out together. A new event and a new task
+# can wait too, if their ids are new.
 _OF_TASKS: Final = frozenset(("task_claim", "task_requeue", "task_hand", "task_end"))
 _DELAYED: Final = frozenset(("run_count", "entry_put", "entry_touch"))
 _SLOTS: Final = 1 << 20

@@ -37,7 +37,7 @@ Script: TypeAlias = Iterable[ModelReply] | Callable[[ModelRequest], ModelReply |
 
 
 class ScriptFailed(AssertionError):
-    """The script had no reply: it ran out, or it raised."""
+    """The script had no valid reply to a request: it ran out, it raised, or a strict provider refuses the request."""
 
 
 class ModelServer:
@@ -188,9 +188,9 @@ async def model_server(
     and streamed, and counts tokens at `/v1/messages/count_tokens` without the script. Unless `strict` is False, it
     refuses what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids.
 
-    At the end, raise `ScriptFailed` if the script ran out or raised, or a request was refused. If the body failed with
-    an error of remit or of an assertion, that followed from the bug in the script: the bug is raised in its place. Any
-    other error of the body is raised as it is."""
+    At the end, raise `ScriptFailed` if the script ran out or raised, or a request was refused. An error of the body is
+    raised instead, with one exception: after a bug in the script, a `RemitError` or an `AssertionError` of the body
+    probably follows from that bug, so `ScriptFailed` is raised in its place, with the bug as its cause."""
     model = ModelServer(script, clock or SystemClock(), body_limit, strict=strict)
     try:
         async with listening(model.serve, connections) as model.url:
