@@ -62,7 +62,8 @@ class WorkspaceQuestions:
         task: str | None = None,
     ) -> list[Inquiry]:
         """Return the open questions, the first to expire first; or those that were `decided`, the latest first. With
-        `run` or `task`, return those of a run or of one task."""
+        `run` or `task`, return those of a run or of one task. For decided questions, `before` is the `seq` of the last
+        one on the previous page."""
         between(limit, "limit", 1, _MOST)
         text_or_none(run, "a run's id", NAME_LIMIT)
         text_or_none(task, "a task's id", NAME_LIMIT)
@@ -70,12 +71,10 @@ class WorkspaceQuestions:
         def look(view: View) -> list[Inquiry]:
             if run is not None or task is not None:
                 found = [one for one in _questions_in(view, run, task) if one.is_open != decided]
-                kept = [one for one in found if before is None or one.asked < before]
-                return [inquiry(view, question) for question in kept[:limit]]
-            if not decided:
-                return [inquiry(view, question) for question in view.questions_open(limit)]
-            found = [one for one in view.questions(_MOST, before) if not one.is_open]
-            return [inquiry(view, question) for question in found[:limit]]
+                kept = [one for one in found if one.is_open or before is None or one.asked < before]
+            else:
+                kept = _decided(view, limit, before) if decided else view.questions_open(limit)
+            return [inquiry(view, question) for question in kept[:limit]]
 
         return await self._opening.records.browse(look)
 
@@ -90,6 +89,16 @@ class WorkspaceQuestions:
 
     async def _answer(self, question: str, reply: Reply, op: str) -> None:
         await self._opening.engine.services.questions.answers.answer(question, reply, op)
+
+
+def _decided(view: View, limit: int, before: int | None) -> list[Question]:
+    """Return at least `limit` decided questions before that event, if there are so many, the latest asked first. Open
+    questions stand between them, so one page may not be enough."""
+    found: list[Question] = []
+    while len(found) < limit and (page := view.questions(limit, before)):
+        found += [one for one in page if not one.is_open]
+        before = page[-1].asked
+    return found
 
 
 def _questions_in(view: View, run: str | None, task: str | None) -> list[Question]:

@@ -50,11 +50,12 @@ class AnswerBody(BodyModel):
 
 async def listing(call: HttpCall[QuestionsQuery, NoBody]) -> HttpAnswer:
     """List questions to people: open ones, the first to expire first, or decided ones, the latest first."""
-    query = call.query
-    found = await call.workspace.questions.list(decided=query.decided == "true", limit=query.limit, before=query.cursor)
-    told = [one for one in found if query.run in (None, one.run) and query.task in (None, one.task)]
-    following = str(found[-1].seq) if query.decided == "true" and len(found) == query.limit else None
-    return HttpAnswer({"approvals": [wire.object_of(one) for one in told], "next": following})
+    query, decided = call.query, call.query.decided == "true"
+    found = await call.workspace.questions.list(
+        decided=decided, limit=query.limit, before=query.cursor, run=query.run, task=query.task
+    )
+    following = str(found[-1].seq) if decided and len(found) == query.limit else None
+    return HttpAnswer({"approvals": [wire.object_of(one) for one in found], "next": following})
 
 
 async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
@@ -93,7 +94,8 @@ async def answer(call: HttpCall[NoQuery, AnswerBody]) -> HttpAnswer:
 def _op(
     call: HttpCall[NoQuery, ApproveBody] | HttpCall[NoQuery, RejectBody] | HttpCall[NoQuery, AnswerBody], asked: Inquiry
 ) -> str:
-    """Return the operation of an answer: the same answer of the same access again is one answer."""
+    """Return the operation id of an answer. Without an Idempotency-Key, it is made of the access key and the question,
+    so a repeated answer counts once."""
     return call.op or call.caller.op(f"answer/{asked.id}")
 
 
