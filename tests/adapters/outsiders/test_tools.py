@@ -126,6 +126,21 @@ async def test_wrong_arguments_are_told_in_a_sentence(own: Runtime, mode: str):
             await client.call_tool("approve", {})
 
 
+@pytest.mark.rule("outsiders.tools")
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_call_of_several_agents_that_are_all_refused_ends_at_once(own: Runtime, mode: str, number: int):
+    async with visiting(Outsider(own.workspace, "mcp-1"), mode) as client:
+        calls = [{"agent": f"nobody{one}", "task": "x"} for one in range(number)]
+        with anyio.fail_after(20):
+            result = await client.call_tool("call_agents", {"calls": calls})
+        if number == 1:
+            assert result.is_error
+            assert "'nobody0'" in text_of(result)
+        else:
+            assert [one["state"] for one in value_of(result)] == ["refused", "refused"]
+            assert "'nobody1'" in value_of(result)[1]["error"]
+
+
 @pytest.mark.rule("outsiders.card")
 async def test_a_card_that_is_gone_is_told(own: Runtime, mode: str):
     async with visiting(Outsider(own.workspace, "mcp-1", "nobody"), mode) as client:

@@ -67,7 +67,8 @@ class CallWire(Protocol):
 
 
 class Ended(NamedTuple):
-    """Every task of the call has ended: its outcome, or the reason why it was not started."""
+    """Every task of the call has ended. `outcomes` has the outcome of each; for a task that was refused, `REFUSED` and
+    the reason. `tasks` are the ids of the tasks that were started."""
 
     outcomes: tuple[Outcome | str, ...]
     tasks: tuple[str, ...]
@@ -156,7 +157,7 @@ class OpenCall:
         over = self._clock.now() + HOLD
         async with self._following() as events:
             end: CallEnd | None = None
-            if not self._state.rounds:  # the tasks have just begun, so there is something to tell
+            if self._state.tasks and not self._state.rounds:  # they have just begun, so there is something to tell
                 end = await self._until_noteworthy(events.next, over)
             while end is None and (end := await self._end()) is None:
                 end = await self._until_noteworthy(events.next, over)
@@ -171,7 +172,8 @@ class OpenCall:
     async def _until_noteworthy(
         self, following: Callable[[float], Awaitable[list[Event]]], over: int
     ) -> CallEnd | None:
-        """Report progress until a task ends or asks a question. Return the end of the round if its time is up first."""
+        """Report progress until a task ends or asks a question, and return None. If the client
+        comes back, return the end of the round at the time `over`, in microseconds since 1970."""
         while True:
             left = (over - self._clock.now()) / SECOND if self._wire.comes_back else LOOK_SECONDS
             if left <= 0:
