@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from remit import Runtime, Task, Turn
-from remit.runtime.workspace import opening_of
 from server.serving import app_of, client
 from teams import team
 
