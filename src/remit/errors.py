@@ -111,13 +111,13 @@ class Unauthorised(RemitError):
 
 
 class Forbidden(RemitError):
-    """The key of a request does not permit it, or it came from a page or for a host that the server does not serve."""
+    """The key does not permit the request, or the server accepts no requests for this host or from this web page."""
 
     status = 403
 
 
 class TooMany(RemitError):
-    """A caller made more requests than its limit allows. `seconds` is how long it should wait."""
+    """A caller made more requests than its limit allows. `seconds` is how long the caller should wait."""
 
     status = 429
     retryable = True
@@ -138,8 +138,8 @@ class TooSlow(RemitError):
 
 
 class Failed(RemitError):
-    """An agent was called and did not return a result. `agent` and `task` name it; `retryable` says whether the cause
-    may pass."""
+    """An agent was called and did not return a result. `agent` is its name, `task` the id of its task. `retryable` says
+    whether a retry may succeed."""
 
     addressee = "asker"
     status = 502
@@ -170,7 +170,8 @@ class Cancelled(Failed):
 
 
 class NoAnswer(Failed):
-    """No model answered the agent. The text lists the failure of each; `retryable` is true if one may answer later."""
+    """No model answered the agent. The text lists the failure of each model; `retryable` is true if one may answer
+    later."""
 
     status = 503
 
@@ -180,7 +181,8 @@ class OutOfRequests(Failed):
 
 
 class BadOutput(Failed):
-    """The agent's result does not fit its `output`, or the `returns` of its asker. The text names each place."""
+    """The agent's result does not fit its `output`, or the `returns` of its asker. The text names each place that
+    differs."""
 
 
 class StoreError(RemitError):

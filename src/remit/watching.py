@@ -49,8 +49,8 @@ def tell(opened: Opened, subscribe: Subscribe) -> None:
 
 
 class Bug(NamedTuple):
-    """An exception of a function that the owner gave, such as a hook or `on_question`. `in_script` says that the
-    function stands in for an agent or a model in a test."""
+    """An exception of a function that the owner gave. `role` says which function, such as "on_question". `in_script`
+    says that the function stands in for an agent or a model in a test."""
 
     error: BaseException
     role: str
@@ -61,7 +61,8 @@ _bug_watchers: list[Callable[[Bug], None]] = []
 
 
 def watch_bugs(watcher: Callable[[Bug], None]) -> Callable[[], None]:
-    """Call `watcher` for each bug from now on, in the thread of the function. Return a function that stops it."""
+    """Call `watcher` for each bug from now on, in the thread that raised, until another watcher is added. Return a
+    function that removes it; the watcher before it is then called again."""
     _bug_watchers.append(watcher)
 
     def stop() -> None:
@@ -72,6 +73,6 @@ def watch_bugs(watcher: Callable[[Bug], None]) -> Callable[[], None]:
 
 
 def tell_bug(bug: Bug) -> None:
-    """Call the newest watcher: if a test runs tests, a bug belongs to the inner one."""
+    """Call only the newest watcher: if a test runs tests, a bug belongs to the inner test."""
     for watcher in _bug_watchers[-1:]:
         watcher(bug)

@@ -45,8 +45,9 @@ class UnreadableBody(ValueError):
 
 @contextmanager
 def bounded(*clients: Any) -> Generator[None]:
-    """Limit the responses that these HTTP clients read while the body runs. Other uses of the clients are not
-    affected."""
+    """Limit the size and the structure of the responses that these HTTP clients read inside the `with` block. A
+    response that exceeds a limit raises `UnreadableBody`, which a provider's library may wrap: see `unreadable`. Other
+    uses of the clients are not affected."""
     for client in clients:
         hooks: dict[str, list[Any]] | None = getattr(client, "event_hooks", None)
         if hooks is not None and _count not in hooks["response"]:
@@ -100,7 +101,7 @@ async def _count(response: Any) -> None:
 
 @cache
 def _stream(of: type) -> Callable[[Any, bool, int], Any]:
-    """Return the stream class that a response of this library accepts."""
+    """Return a class that unpacks and counts a response's stream. `of` is the library's own class of such streams."""
     base: Any = import_module(of.__module__.partition(".")[0]).AsyncByteStream
 
     class Counted(base):
@@ -175,7 +176,7 @@ class _StreamEvent:
 
 
 def _lines_at_once(piece: bytes) -> Iterable[bytes]:
-    """Yield a piece of a stream in groups of few lines, so that reading one group takes little time."""
+    """Return a piece of a stream in groups of at most 128 lines, so that reading one group takes little time."""
     if piece.count(b"\n") + piece.count(b"\r") <= _LINES:
         return (piece,)
     lines = piece.splitlines(keepends=True)
@@ -211,7 +212,8 @@ async def _check_form(body: bytes) -> None:
 
 
 def _longest(body: bytes) -> int:
-    """Return the length of the longest list in a response: the response itself, or one of its parts."""
+    """Return the length of the longest list that is a field of a JSON object, or of an object in one of its fields; 0
+    if there is none, or if the body is not JSON."""
     try:
         answer: object = json.loads(body)
     except (ValueError, RecursionError):  # the client reports this
@@ -269,7 +271,8 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e
 
 
 def provider_words(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """Return the provider's message, or the address that did not answer; "" if there is neither."""
+    """Return the provider's message in an error, on one line and without `secrets` and the keys of the request. If no
+    provider answered, return a sentence with its address; "" if the error has neither."""
     text = _message(getattr(error, "body", None))
     if text:
         return shown_words(text, [*secrets, *_keys_sent(error)])
@@ -317,7 +320,8 @@ def _is_mixed(word: str) -> bool:
 
 
 def _message(body: object) -> str:
-    """Return the message in the body of an error: under `message` or `error`, as providers write it."""
+    """Return the message in the body of an error: under `message`, `error` or `detail`, as providers write it. Return
+    "" if there is none, or if it is HTML or JSON."""
     for _ in range(3):
         if isinstance(body, list) and body:
             body = cast("list[object]", body)[0]
@@ -330,7 +334,7 @@ def _message(body: object) -> str:
 
 
 def _keys_sent(error: BaseException) -> Iterator[str]:
-    """Yield the keys that were sent with the request."""
+    """Yield the keys in the headers of an error's requests, and "" for each header that is missing."""
     for request in _requests(error):
         headers = cast("Mapping[str, str]", getattr(request, "headers", None) or {})
         for name in _HEADERS:
@@ -338,7 +342,7 @@ def _keys_sent(error: BaseException) -> Iterator[str]:
 
 
 def _address(error: BaseException) -> str:
-    """Return the address of a request."""
+    """Return scheme, host and port of the first request in an error and its causes, or ""."""
     for request in _requests(error):
         url = getattr(request, "url", None)
         if url is not None and getattr(url, "host", ""):
@@ -348,7 +352,7 @@ def _address(error: BaseException) -> str:
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
-    """Yield the requests in a client's error and its causes."""
+    """Yield the requests in a client's error and its causes, and None for an error without one."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

@@ -43,8 +43,9 @@ def latest(cron: str, zone: str, first: int, now: int, most: int) -> list[int]:
 
 
 def _start(cron: str, zone: str, first: int, now: int, most: int) -> int:
-    """Return a moment after which there are about `most` planned times until now, so that a year of minutes need not be
-    counted. It is early enough for times that cronsim leaves out on the way back, where clocks change."""
+    """Return a time from which `latest` can count forwards: shortly before the last `most` planned times, so that it
+    need not go through a year of minutes. Backwards, cronsim omits some times where clocks change, so the result is
+    three hours earlier."""
     for number, planned in enumerate(_times(cron, zone, now, reverse=True)):
         at = moment(planned, "a planned time")
         if at < first:

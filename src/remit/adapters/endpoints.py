@@ -45,9 +45,9 @@ def _is_name(key: str) -> bool:
 class Endpoints:
     """The addresses and keys of models, which are named as `provider:model`.
 
-    `keys` are names of keys for the endpoint of the `first` model; `base_url` is its address. As dictionaries they go
-    by model or provider. A model with an address of its own and no keys is asked without one. `key_of` returns a key by
-    its name.
+    `keys` are the names of the keys for the endpoint of the `first` model, and `base_url` is the address of its
+    provider. Pass dictionaries to set them by model or provider. A model with an address of its own and no keys is
+    asked without a key. `key_of` returns the value of the key with a name.
     """
 
     def __init__(
@@ -75,7 +75,8 @@ class Endpoints:
         return Choice(name, (usual_key,) if usual_key and self._is_usual(usual_key, endpoint) else (), endpoint)
 
     def marked(self, choice: Choice) -> Choice:
-        """Return the choice with the digests of its keys as they are now: an owner may have corrected one."""
+        """Return the choice with the current digests of its keys, because an owner may have corrected a key. If only
+        some of its keys are set on this machine, leave out the others."""
         if not choice.keys:
             return choice
         marks = [*map(self._mark, choice.keys)]
@@ -85,18 +86,19 @@ class Endpoints:
         return choice._replace(marks=tuple(marks))
 
     def key(self, name: str, secret: Secret | None = None) -> str:
-        """Return the value of a key; `secret` is the key itself where its name is not enough. Raise `MissingKey` if
-        there is none."""
+        """Return the value of a key: of `secret` if it is given, otherwise of the key with this name. Return "" without
+        a name. Raise `MissingKey` if the key is not set."""
         return secret.reveal() if secret is not None else self._key_of(name) if name else ""
 
     def key_to_redact(self, key: str) -> Secret | None:
-        """Return the key of this name, so that it can be redacted, or None if it is a placeholder."""
+        """Return the key with this name, so that it can be redacted, or None if it is a placeholder: shorter than 12
+        characters. Raise `MissingKey` if it is not set."""
         value = self._key_of(key)
         return Secret(value) if len(value) >= _SHORTEST_KEY else None
 
     def _is_usual(self, key: str, endpoint: str) -> bool:
-        """Whether the provider's usual variable applies: if the environment has an address and no key, there is
-        none."""
+        """Whether `key`, the provider's usual variable, holds the key for this endpoint. At an address other than the
+        provider's usual one, the variable must be set."""
         return self._key_of is key_in_environment and ("@" not in endpoint or bool(os.environ.get(key)))
 
     def _mark(self, key: str) -> str:

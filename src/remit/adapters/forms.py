@@ -34,7 +34,8 @@ _FAULTS: Final = 5  # that a sentence names
 
 
 def form_of(given: object, keyword: str) -> Form:
-    """Return the form. Raise `BadInput` if it is neither a type nor a JSON Schema, or if a package is missing."""
+    """Return the form of a result that `given` describes: a type or a JSON Schema. Raise `BadInput` if it is neither,
+    or if a package is missing; the error names the argument as `keyword`."""
     if isinstance(given, Mapping):
         return SchemaForm(cast("Mapping[str, Any]", given), keyword)
     try:
@@ -69,7 +70,7 @@ class TypeForm:
 
     def read(self, value: Json, what: str) -> Any:
         """Return the object that a value describes. Text may be the JSON of the object, as programs and models write
-        it."""
+        it. Raise `BadInput` if the value does not fit the type; the error calls the value `what`."""
         try:
             return self._parsed(encode(value))
         except self._misfit as error:
@@ -82,7 +83,7 @@ class TypeForm:
 
     def write(self, answer: object, what: str) -> Json:
         """Return an agent's result as JSON. An object of the type is used as it is; any other value is parsed as JSON
-        of that type."""
+        of that type. Raise `BadInput` if the result does not fit, or cannot be written as JSON."""
         try:
             found = self._adapter.validate_python(answer, by_alias=True, by_name=True)
         except self._misfit as error:
@@ -133,8 +134,8 @@ class SchemaForm:
 
 
 def _modern(given: Any) -> Any:
-    """Return a type with each `TypedDict` as one that pydantic can read. Before Python 3.12 it reads only those of
-    typing_extensions, which it brings; one inside a class must be written with that."""
+    """Return a type in which each `TypedDict` is one of typing_extensions: before Python 3.12, pydantic reads no other.
+    A `TypedDict` in a field of a class is not replaced; its author must import it from typing_extensions."""
     if sys.version_info >= (3, 12):
         return given
     from typing_extensions import TypedDict  # noqa: PLC0415 - pydantic brings it

@@ -45,7 +45,7 @@ class HttpWire:
 
     @property
     def is_private(self) -> bool:
-        """Whether the way is encrypted, or does not leave this machine."""
+        """Whether the connection is encrypted, or does not leave this machine."""
         return self.where.startswith("https:") or _is_loopback(self.where)
 
     async def call(self, name: str, given: dict[str, Json]) -> Json:
@@ -82,8 +82,9 @@ class HttpWire:
         given: dict[str, Json],
         pauses: tuple[float, ...] = _PAUSES,
     ) -> dict[str, Any]:
-        """Make a request and return its answer. If the answer was lost or the server is busy, repeat the request after
-        each pause."""
+        """Send a request and return the JSON of its answer. If no answer came or the server is busy, send it again
+        after each of `pauses`, in seconds, or after the pause that the server asks for. `given` are the arguments of
+        the call, for its errors. Raise `NoServer` if the last request got no answer."""
         for pause in pauses:
             with suppress(httpx.TransportError):
                 async with self._client() as client:
@@ -139,7 +140,8 @@ class HttpWire:
 
 
 def _once(name: str, given: dict[str, Json]) -> dict[str, Json]:
-    """Return the arguments of a call with what makes it one call if it is repeated."""
+    """Return the arguments of a call with a new idempotency key or operation id if they have none, so that a repeated
+    call is done once. Return the arguments of a call that changes nothing as they are."""
     if name in _SUBMITS and not given.get("key") and not given.get("same_within"):
         return {**given, "key": secrets.token_urlsafe(18)}
     if CALLS[name].acts and not given.get("op"):
@@ -148,13 +150,14 @@ def _once(name: str, given: dict[str, Json]) -> dict[str, Json]:
 
 
 def _patience(response: httpx.Response) -> float:
-    """Return the seconds after which a server wants to be asked again; not more than a person would wait."""
+    """Return the seconds to wait that a server states in Retry-After, at most 5; 1 if it states none."""
     given = response.headers.get("retry-after", "")
     return min(float(given), _LONGEST) if given.isascii() and given.isdigit() else 1.0
 
 
 def _data(response: httpx.Response, where: str, given: dict[str, Json]) -> dict[str, Any]:
-    """Return the JSON of an answer. If the server reports an error, raise it."""
+    """Return the JSON of an answer. If the server reports an error, raise it; `given` are the arguments of the call
+    that it is about. Raise `StoreError` if the answer is not one of remit."""
     try:
         data: Any = response.json()
     except ValueError:
@@ -171,7 +174,8 @@ def _strange(status: int, where: str) -> RemitError:
 
 
 def _checked(address: str) -> str:
-    """Return the address of a server without a path. Raise `BadInput` if it is none. A password in it is not shown."""
+    """Return the address of a server. Raise `BadInput` unless it is http or https with a host, and without a path, a
+    query, a user and a password. The error does not show an address that may contain a password."""
     try:
         url = httpx.URL(address)
     except (TypeError, httpx.InvalidURL):

@@ -10,8 +10,10 @@ from remit.verbs import Verb
 
 
 class _Framework(NamedTuple):
-    """A framework: `thing` is what can be joined, in words, and `module` and `kind` are its class; `adapter` is the
-    module that makes guests of them. Agents with `handoffs` of their own are given the names of the team."""
+    """A framework. `thing` describes its agents in words; `module` and `kind` are the module and the name of their
+    class. `guest` is the name of the function or class in the module `adapter` that makes a guest of an agent, and
+    `extra` the extra of remit to install. If its agents have `handoffs` of their own, the guest gets the names of the
+    agents that it may ask."""
 
     name: str
     thing: str
@@ -67,9 +69,10 @@ def joined(
     members: frozenset[str] = frozenset(),
     **how: Any,
 ) -> Guest:
-    """Return an agent of another framework as a member of a team. `members` are the agents it may
-    ask, as far as they are named; `how` are the options of every guest: `prompt`, `deps`, `ungoverned`. Raise
-    `BadInput` if its framework is unknown, or if a required package is not installed."""
+    """Return an agent of another framework as a member of a team. `verbs` are the verbs that its model gets as tools:
+    all, none, or a list. `members` are the agents it may ask, as far as they are named; `how` are the options of every
+    guest: `prompt`, `deps`, `ungoverned`. Raise `BadInput` if its framework is unknown, or if a required package is not
+    installed."""
     found = _framework_of(thing)
     if found is None:
         hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""

@@ -126,13 +126,14 @@ class Spans:
         """Do nothing: spans are made at their end."""
 
     def dropped(self, number: int) -> None:
-        """Do nothing: the metric counts them."""
+        """Do nothing: the metric `remit.telemetry.dropped` counts dropped calls."""
 
     def rest(self) -> None:
-        """Do nothing: a processor collects spans."""
+        """Do nothing: a span processor of OpenTelemetry collects and passes on the spans."""
 
     def context(self, workspace: str, run: str, span: int, incoming: str) -> Context:
-        """Return the context below a span of a run."""
+        """Return the OpenTelemetry context in which the span with the id `span` is current: spans that begin in it are
+        its children. `incoming` is the traceparent that was passed to the run, or ""."""
         parent = _incoming(incoming)
         known = parent.trace_id if parent is not None else trace_id(workspace, run)
         flags = parent.trace_flags if parent is not None else self._flags(known)
@@ -140,7 +141,8 @@ class Spans:
         return trace.set_span_in_context(NonRecordingSpan(here), Context())
 
     def _sampled(self, id_: int) -> TraceFlags:
-        """Return whether the sampler takes the traces that begin with this id: all processes must agree."""
+        """Return the flags of a trace that no caller began: sampled if the sampler takes this trace id. All processes
+        must agree on them."""
         taken = self._tracer.sampler.should_sample(None, id_, names.INVOKE_AGENT).decision.is_sampled()
         return TraceFlags(TraceFlags.SAMPLED if taken else TraceFlags.DEFAULT)
 
@@ -293,7 +295,8 @@ class Tracing:
 
 
 def _adding(provider: MeterProvider) -> Callable[..., None]:
-    """Return the function that counts or times something with the instruments of a provider."""
+    """Return the function that adds to the metrics of a provider. It takes a metric, an amount (seconds for a
+    histogram) and the values of the metric's labels."""
     meter = provider.get_meter(names.SCOPE)
     instruments: dict[Metric, Callable[..., None]] = {}
     for one in names.METRICS:

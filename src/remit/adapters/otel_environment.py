@@ -31,8 +31,8 @@ _PROTOCOLS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_htt
 def from_environment(
     runtime: Runtime | None, variables: Mapping[str, str] = os.environ, *, everywhere: bool = False
 ) -> tuple[Telemetry, Callable[[], None]]:
-    """Call `instrument` with the exporters that the variables name. Return its result, and a function that exports what
-    is left and ends it. Raise `BadInput` if an exporter is not installed."""
+    """Call `instrument` with the exporters that the variables name. Return its result, and a function that stops the
+    telemetry and exports the rest. Raise `BadInput` if an exporter is not installed."""
     tracers, meters = _tracer_provider(variables), _meter_provider(variables)
     telemetry = instrument(runtime, tracer_provider=tracers, meter_provider=meters, everywhere=everywhere)
 

@@ -57,7 +57,7 @@ class KnownPrices:
             raise BadInput(f"{sentence} ({error})") from error
 
     def cost(self, model: str, usage: Usage) -> int | None:
-        """Return the cost of this usage, or None if the price is unknown."""
+        """Return the cost of this usage in millionths of a dollar, rounded up, or None if the price is unknown."""
         of_type(usage, Usage, "usage takes Usage(...)")
         if (price := self._override(model)) is not None:
             return prices.cost(price, usage)
@@ -65,8 +65,8 @@ class KnownPrices:
         return None if found is None else _cost(found.get_prices(self._now()), usage)
 
     def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
-        """Return the highest possible cost of one try: at the most expensive hour of the coming day, with the input
-        size and cache use that cost most. Return None if the price is unknown."""
+        """Return the highest possible cost of one try in millionths of a dollar: at the most expensive hour of the
+        coming day, with the input size and cache use that cost most. Return None if the price is unknown."""
         ways = prices.readings(input_tokens, max_output)
         if (price := self._override(model)) is not None:
             return prices.worst(price, input_tokens, max_output)
@@ -109,7 +109,8 @@ def _spellings(model: str) -> Iterator[str]:
 
 
 def _list_entry(model: str) -> "ModelInfo | None":
-    """Return the model in the price list, or None. The part before a mark is its provider, if one has that name."""
+    """Return the model's entry in the price list, or None. If the part before the first `:` or `/` is the name of a
+    provider in the list, the rest is the name of the model."""
     from genai_prices.data import providers  # noqa: PLC0415 - see above
     from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415
 
@@ -143,7 +144,8 @@ def _steps(listed: "ModelPrice") -> set[int]:
 
 
 def _cost(listed: "ModelPrice", usage: Usage) -> int | None:
-    """Return the cost of the usage as the package computes it, or None if it has no price for a part of it."""
+    """Return the cost of the usage in millionths of a dollar, as the package computes it, or None if the list has no
+    price for a part of it."""
     from genai_prices import Usage as Counted  # noqa: PLC0415 - see above
 
     if listed.input_mtok is None or (usage.output and listed.output_mtok is None):

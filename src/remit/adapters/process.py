@@ -135,6 +135,10 @@ def program(
 
     A line on stderr such as `::progress 0.3:: 3 of 10 files`, or `::progress:: 3 of 10 files`, reports how far it is;
     one a second is shown.
+
+    `env` are variables in addition to PATH, HOME, LANG, LC_*, TMPDIR and TZ, and `cwd` is the folder that the program
+    starts in. remit keeps `limit` bytes of each of its output streams. When the turn is cancelled, the program has
+    `grace` seconds between SIGTERM and SIGKILL.
     """
     command = located(argv, env)
     if task_as not in ("stdin", "argument"):
@@ -209,7 +213,8 @@ class ProgramAgent:
 
 
 def _gateway(gateway: bool | Sequence[str], verbs: bool, models: Mapping[str, Any]) -> Any:
-    """Return how the program reaches models and agents through remit, or None if it does not."""
+    """Return the program's access to models and agents through remit, or None if it has none. Raise `BadInput` if there
+    are options of models without `gateway`."""
     if models and gateway is False:
         raise BadInput(f"{min(models)} is for the models that a program asks; name them: gateway=['openai:gpt-5']")
     if gateway is False and not verbs:
@@ -271,7 +276,7 @@ def ending(name: str, done: Finished) -> str:
 
 
 def last_words(err: bytes) -> str:
-    """Return the end of a program's stderr."""
+    """Return the last 5 lines of a program's stderr, at most 1,000 characters, without its reports of progress."""
     lines = [line for line in _keepable(err).strip().splitlines() if not line.startswith("::progress")][-_LAST_LINES:]
     return "\n".join(lines)[-_LAST_CHARACTERS:]
 
@@ -298,7 +303,10 @@ async def run_process(
     From our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, plus the variables in `env`. When the caller is
     cancelled, or the program ends and leaves processes behind, all of them get SIGTERM, and after `grace` seconds
     SIGKILL. On systems other than Linux this covers only the program's process group. `on_stdout` and `on_stderr` are
-    called with each piece of its output. It inherits the open files of `descriptors`.
+    called with each piece of its output, of which the result keeps `limit` bytes for each stream. The program inherits
+    the open files of `descriptors`.
+
+    Raise `BadInput` if the program cannot be started, and `ReaperLost` if its end is unknown.
     """
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
@@ -363,7 +371,8 @@ class _Wire:
                 self.ours.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
-        """End all processes at once and wait for it, without the event loop."""
+        """Order the reaper to kill all processes at once, and wait until it has, for about two seconds at most. It
+        blocks, because the event loop may be closing."""
         self.say(KILL)
         self.ours.settimeout(_AT_ONCE)
         self.read()
@@ -462,7 +471,8 @@ class Child(asyncio.SubprocessProtocol):
                 await self._end(transport)
 
     async def _started(self, cwd: str | os.PathLike[str] | None) -> Any:
-        """Start the reaper, which waits for its order."""
+        """Start the reaper, which waits for its order, and return its transport. Raise `BadInput` if the reaper cannot
+        be started because of what the caller gave, such as `cwd`."""
         wire = self._wire
         env = {name: os.environ[name] for name in _LIBRARIES if name in os.environ}
         command = [sys.executable, "-I", "-S", reaper.__file__, str(wire.theirs.fileno()), Path(self._command[0]).name]

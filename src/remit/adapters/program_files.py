@@ -52,7 +52,8 @@ class ProgramFolder:
         self.path = path
 
     async def fill(self, turn: HasFiles) -> None:
-        """Copy the files into `in/` that the task and the handoff refer to, and that the agent sees."""
+        """Copy the files that the task and the handoff refer to, and that the agent may see, into `in/`. List them in
+        `index.json`."""
         index: list[Json] = []
         names: set[str] = {""}
         async for artifact, opened in files_seen(turn):
@@ -62,7 +63,8 @@ class ProgramFolder:
         await anyio.Path(self.path / "index.json").write_text(json.dumps(index, ensure_ascii=False, indent=1))
 
     async def saved(self, turn: HasFiles) -> list[Artifact]:
-        """Save what the program left in `out/`, in the order of its names, and return the references."""
+        """Save the files in `out/` as artifacts, in the order of their names, and return the references. Raise
+        `BadInput` if there are more than 1,000, or if one is not a plain file."""
         found = await to_thread.run_sync(lambda: sorted((self.path / "out").iterdir()))
         if len(found) > MOST:
             raise BadInput(f"a program saves at most {MOST:,} files at once, and this one left {len(found):,}")
@@ -84,8 +86,9 @@ def answer_with(text: str, saved: list[Artifact]) -> Any:
 
 @asynccontextmanager
 async def program_folder(where: str | None = None) -> AsyncGenerator[ProgramFolder]:
-    """Make the folder of a call in another one, which only this user can read, and remove it afterwards. Folders of
-    processes that were killed are removed by the next call. The default place is the system's temporary folder."""
+    """Make a folder for one call, yield it, and remove it afterwards. Only this user can read it. It is made in the
+    folder `where`, by default the system's temporary folder. Folders of processes that were killed are removed by a
+    later call."""
     made: list[tuple[Path, int]] = []  # filled in the thread, so that a cancellation loses none
     try:
         await to_thread.run_sync(lambda: made.append(_new_folder(where or tempfile.gettempdir())))
@@ -109,7 +112,8 @@ def _new_folder(where: str) -> tuple[Path, int]:
 
 
 def _sweep(where: Path, now: float) -> None:
-    """Remove the folders of processes that are gone: nobody holds their locks."""
+    """Remove the folders of processes that have ended, whose locks are free. Skip folders that are younger than a
+    minute at the time `now`, in seconds since 1970: their processes may not have locked them yet."""
     if fcntl is None:  # pragma: no cover - Windows
         return
     for path in where.glob(f"{_PREFIX}*"):
@@ -137,8 +141,8 @@ async def files_seen(turn: HasFiles) -> AsyncGenerator[tuple[Artifact, Any]]:
 
 
 def _references(turn: HasFiles) -> Iterator[Artifact | str]:
-    """Yield the references in the data handed over and in the task, each digest once; a digest alone if its text is no
-    whole reference."""
+    """Yield the references in the data handed over and in the task, each digest once. If the task mentions a digest
+    outside of a reference, yield the digest."""
     handoff = turn.handoff
     found = {one.digest: one for one in references([handoff.state.data(), *(one.value for one in handoff.results)])}
     task = turn.remit.task

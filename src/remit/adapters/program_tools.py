@@ -34,8 +34,9 @@ Wrong: TypeAlias = Callable[[dict[str, Any]], list[str]]
 
 
 class ProgramOptions(TypedDict, total=False):
-    """How a program runs: its time limit, the limit of kept output, further environment variables, and its folder;
-    `grace` is the time between SIGTERM and SIGKILL."""
+    """How a program runs: `timeout`, the seconds for one call; `limit`, the bytes that are kept of each of its output
+    streams; `env`, further environment variables; `cwd`, its folder; `grace`, the seconds between SIGTERM and
+    SIGKILL."""
 
     timeout: float
     limit: int
@@ -136,7 +137,8 @@ def _text(value: object, name: str) -> str:
 
 
 def _arguments(given: Schema | Sequence[str]) -> tuple[dict[str, Any], Wrong]:
-    """Return the schema of the arguments, and a function that returns what is wrong with some."""
+    """Return the JSON Schema of the arguments, and a function that returns the errors of the arguments of one call, a
+    sentence for each."""
     if isinstance(given, Mapping):
         return _checked(given)
     names = [line(each, "an argument's name", 64) for each in items(given, "arguments takes a list of names")]

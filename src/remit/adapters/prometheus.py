@@ -38,7 +38,7 @@ def collect(runtime: Runtime | Workspace | None = None, *, registry: CollectorRe
 
 def exposed(port: int, registry: CollectorRegistry = REGISTRY) -> tuple[str, Callable[[], None]]:
     """Serve the registry on this port, for this machine only; 0 is any free port. Return the address, and a function
-    that ends it."""
+    that stops the server. Raise `BadInput` if the port cannot be used."""
     between(port, "a port", 0, _PORTS)
     try:
         server, thread = start_http_server(port, addr=LOOPBACK, registry=registry)
@@ -59,7 +59,8 @@ def exposition(registry: CollectorRegistry = REGISTRY) -> bytes:
 
 
 def _adding(registry: CollectorRegistry) -> Callable[..., None]:
-    """Return the function that counts in this registry; all runtimes of a process count in the same metrics."""
+    """Return the function that adds to the metrics of this registry: it takes a metric, an amount (seconds for a
+    histogram) and the values of the metric's labels. All runtimes of a process share the metrics."""
     with _lock:
         if (there := _counted.get(registry)) is None:
             there = _counted[registry] = _registered(registry)

@@ -211,7 +211,9 @@ class Reaper:
                     _signal_one(pid, signal.SIGCONT)
 
     def _kill(self) -> bool:
-        """Send SIGKILL to every process. Return whether there was one that this user may end.
+        """Send SIGKILL to every process. Return whether to wait for their end and call this again: not if all that are
+        left belong to other users. If only the process group is known, not if it is empty, nor five seconds after the
+        deadline.
 
         A signal to a group reaches all its processes at once, including those that are being forked.
         """

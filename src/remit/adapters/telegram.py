@@ -46,7 +46,8 @@ _log = logging.getLogger("remit")
 
 class Press(NamedTuple):
     """An action in the chat: a pressed button, or a reply to a message. `carries` is the data about the question in the
-    button or message that we sent; `query` must be answered, `message` may be edited."""
+    button or message that we sent. `said` is the text of a reply, None for a button. `query` is Telegram's id of the
+    button press, "" for a reply; `message` is the id of the message with the button, or of the reply."""
 
     who: int
     username: str
@@ -61,8 +62,8 @@ class Telegram:
     """Sends each question to a chat, with a button for each choice, and polls Telegram for answers. A question that
     wants text is answered by a reply to its message.
 
-    `allow` are the ids of the people whose answers count. If two processes poll for the same bot, Telegram rejects one
-    of them; it retries later, and nothing is lost.
+    `allow` are the ids of the people whose answers count. Telegram holds each poll for up to `poll` seconds. If two
+    processes poll for the same bot, Telegram rejects one of them; it retries later, and nothing is lost.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class Telegram:
             )
 
     async def _close(self, press: Press, inquiry: Inquiry, became: str) -> None:
-        """Write the result into the message and remove its buttons."""
+        """If a button was pressed, write the result `became` into its message and remove the buttons."""
         if press.query:
             head, last = f"{asked_by(inquiry)}\n", f"\n\n{visible_line(became)}\n{inquiry.id}"
             shown = shown_question(inquiry, _MESSAGE - _length(head) - _length(last), length=_length)
@@ -229,7 +230,8 @@ class Telegram:
     # -- requests -------------------------------------------------------------------------------------------------
 
     async def _call(self, method: str, says: dict[str, Any], seconds: float = SECONDS) -> Any:
-        """Call a method of the bot and return its result."""
+        """Call a method of the bot API and return its result. Raise `Down` if a retry may help, and `Undeliverable` if
+        it cannot."""
         url: Callable[[], str] = lambda: f"{self._api}/bot{self._token()}/{method}"  # noqa: E731 - not kept anywhere
         body = json.dumps(says).encode()
         answered = await self._http.post(url, body, {"content-type": "application/json"}, seconds)

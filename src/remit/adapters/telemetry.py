@@ -329,8 +329,9 @@ def telemetry_of(
     everywhere: bool = False,
     backlog: int = BACKLOG,
 ) -> Telemetry:
-    """Pass the events of a runtime or workspace in this process to observers; if it is None or `everywhere`, those of
-    every workspace that the process opens from now on."""
+    """Return the telemetry that passes the events of a runtime or workspace in this process to the observers. If
+    `given` is None or `everywhere` is set, it passes those of every workspace that this process opens from now on. If
+    `backlog` facts wait for the observers, more are dropped."""
     workspace = given.workspace if isinstance(given, Runtime) else given
     what = "telemetry is of a Runtime or a Workspace"
     opening = None if workspace is None else opening_of(of_type(workspace, Workspace, what))
@@ -345,7 +346,7 @@ def telemetry_of(
 
 
 def _events_before(view: View, event: Event) -> tuple[list[Event], Event | None]:
-    """Return the earlier events of a task's story, and the first event of its run."""
+    """Return the earlier events of a task's story, and the first event of its run, or None if that is gone."""
     found = view.events(Span(task=event.task, kinds=STORY, before=event.seq))
     if event.task == event.run:
         return found, found[0] if found and found[0].kind in FIRST_KINDS else None

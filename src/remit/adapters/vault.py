@@ -84,7 +84,8 @@ class MasterVault:
 
 
 def from_environment() -> MasterVault:
-    """Return the vault of the master keys in the environment."""
+    """Return the vault of the master keys in REMIT_MASTER_KEY, or in the file that REMIT_MASTER_KEY_FILE names. Raise
+    `BadInput` if neither or both are set, or if the keys cannot be used."""
     text, path = bool(os.environ.get(VARIABLE)), os.environ.get(FILE_VARIABLE, "")
     if text and path:
         raise BadInput(f"{VARIABLE} and {FILE_VARIABLE} are both set; unset one of them")
@@ -182,7 +183,8 @@ def _fields(bound: bytes) -> list[str]:
 
 
 def _must_be_bound(head: list[str], workspace: str, name: str) -> None:
-    """Raise `StoreError` if an encrypted secret was moved. That it was not is certain only when it can be decrypted."""
+    """Raise `StoreError` if `head`, the stated purpose of an encrypted secret, names another workspace or key. Anyone
+    can change the stated purpose, so only decryption proves that a secret was not moved."""
     if len(head) < 3 or head[0] != _FORM:
         return
     if head[1] != workspace:

@@ -89,7 +89,7 @@ def networks(given: str, called: str = NETWORKS_VARIABLE) -> tuple[Network, ...]
 
 
 async def looked_up(host: str) -> list[str]:
-    """Return all addresses of a name. The thread that asks is left alone if the caller's time is up."""
+    """Return all addresses of a name. A thread asks the name server; if the caller is cancelled, it is abandoned."""
     found = await run_sync(
         lambda: getaddrinfo(host, None, type=SOCK_STREAM), abandon_on_cancel=True, limiter=_limiter()
     )
@@ -183,7 +183,8 @@ class Vetted:
         return _Vetting(self)
 
     async def connect(self, host: str, port: int, options: Any) -> Any:
-        """Connect to an address of this host, if all its addresses may be reached."""
+        """Return a connection to one of the first four addresses of this host. Raise `Undeliverable` if any of its
+        addresses must not be reached, and `Down` if it has none."""
         addresses = await self._addresses(host)
         for place, address in enumerate(addresses[:_TRIED], 1):
             try:
@@ -194,7 +195,8 @@ class Vetted:
         raise Down(why="its name has no address")
 
     async def _addresses(self, host: str) -> list[Address]:
-        """Return the addresses of a host. One that must not be reached spoils all: a mixed answer is an attempt."""
+        """Return the addresses of a host. Raise `Undeliverable` if any of them must not be reached: a name with both
+        public and private addresses is probably an attack."""
         literal = _literal(host)
         found = [literal] if literal is not None else [ip_address(one) for one in await self._resolve(host)]
         if not all(is_public(one) or _within(one, self._permits) for one in found):

@@ -77,7 +77,8 @@ class SharedStream(io.TextIOBase):
 
 
 def share_streams() -> None:
-    """Replace the standard streams that are terminals. A file gets its text as it comes."""
+    """Replace `sys.stdout` and `sys.stderr` with a `SharedStream` each, if they are terminals. A stream that is
+    redirected to a file or a pipe stays as it is."""
     for name in ("stdout", "stderr"):
         stream: TextIO = getattr(sys, name)
         if not isinstance(stream, SharedStream) and stream.isatty():

@@ -135,7 +135,8 @@ def _team(where: str, *, as_json: bool) -> None:
 
 
 def _parts(one: AgentStack) -> Iterator[tuple[str, str]]:
-    """Yield the settings of an agent, in the order in which a tool call passes them; missing ones are left out."""
+    """Yield each setting of an agent as a label and a text, in the order in which a tool call passes them. Settings
+    that the agent does not have are left out."""
     card = one.card
     told = {
         "models": ", then ".join(_model(one, model) for model in one.models),

@@ -187,8 +187,8 @@ def arguments(typed: str) -> Json:
 def print_question(
     console: Console, inquiry: Inquiry, now: int, *, size: int | None = None, choices: bool = True
 ) -> bool:
-    """Print a question with everything that its answer permits, in at most `size` characters. Return whether all is
-    shown."""
+    """Print a question with everything that its answer permits, shortened to `size` characters if `size` is set. Return
+    whether nothing was left out. With `choices=False`, the list of choices is not printed."""
     left = f"{duration(inquiry.until - now)} left" if inquiry.until > now else "expired"
     head = Text.assemble(
         (inquiry.id, "bold"),
@@ -208,14 +208,16 @@ def print_question(
 
 
 def _hint(inquiry: Inquiry, now: int, where: str, *, whole: bool) -> str:
-    """Return how to answer; or, if a part is hidden, how to read the question in full first."""
+    """Return the hint below a question: how to answer it; how to read it in full, if a part is hidden (`whole` is
+    False); or that it has expired. `where` has the options of the store."""
     if inquiry.until <= now:
         return f"this question expired at {moment(inquiry.until)} and can no longer be answered"
     return how_to(inquiry, where) if whole else f"shortened; show the whole question: {to_read(inquiry)}{where}"
 
 
 def how_to(inquiry: Inquiry, where: str) -> str:
-    """Return the command that answers a question."""
+    """Return the command that answers a question, or the commands that approve and reject it. `where` is appended to
+    each: the options of the store."""
     if inquiry.kind == "ask":
         word = "CHOICE" if inquiry.choices else "ANSWER"
         return f"remit answer {inquiry.id} {word}{where}"

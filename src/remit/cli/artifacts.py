@@ -123,7 +123,8 @@ async def _print(file: OpenedArtifact) -> None:
 
 
 async def _digest(workspace: Workspace, given: str) -> str:
-    """Return the digest that begins with what was given."""
+    """Return the stored digest that begins with `given`; a complete digest is returned unchecked. Raise `NotFound` if
+    there is none, and `BadInput` if there are several."""
     begins = given if given.startswith("sha256:") else f"sha256:{given}"
     if len(begins) == len("sha256:") + 64:
         return begins

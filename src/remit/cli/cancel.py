@@ -19,7 +19,8 @@ STOP_SECONDS: Final = 5.0  # how long `cancel` waits until everything has stoppe
 
 
 class Stopping(NamedTuple):
-    """Tasks that have not stopped yet; `abandoned` if their processes are gone, `alone` if no process runs."""
+    """Tasks that have not stopped yet. `abandoned` if no living process has any of them, `alone` if no process of this
+    store has a heartbeat."""
 
     tasks: list[str]
     abandoned: bool
@@ -91,7 +92,8 @@ async def _stop_all(workspace: Workspace, why: str, act: Acting, *, as_json: boo
 
 
 async def _tops(workspace: Workspace, known: Container[str]) -> dict[str, set[str]]:
-    """Return the open tasks by the topmost open task above each, without those that are known."""
+    """Return the ids of the open tasks, grouped by the topmost open task above each. Groups whose topmost task is in
+    `known` are left out."""
     look = await workspace.looks.tasks(state="open", limit=MANY)
     open_ = {line.record.id: line.record.parent for line in look.tasks}
     found: dict[str, set[str]] = {}
@@ -126,7 +128,8 @@ def _print_stopping(stopping: Stopping, number: int) -> None:
 
 
 async def _stopped(workspace: Workspace, tasks: list[str]) -> Stopping:
-    """Wait a few seconds until the tasks have stopped. Return those that have not."""
+    """Wait until the tasks have stopped, for up to 5 seconds. If no process is left that could stop them, do not wait.
+    Return the tasks that have not stopped."""
     loop = asyncio.get_running_loop()
     until = loop.time() + STOP_SECONDS
     async with workspace.journal.follow(after=0) as follow:

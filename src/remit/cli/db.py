@@ -94,8 +94,8 @@ def _version(path: Path) -> int:
 
 
 def _server(store: str) -> tuple[int | None, Database]:
-    """Open a store on a server. Return the schema that it had, None if it was out of date, and the store: a server
-    reports only whether its schema was up to date."""
+    """Open a store on a server, and create or migrate its tables if needed. Return the number of the schema that it
+    had, or None if its tables were missing or older, and the database."""
     try:
         return max(migrations("postgres")), _postgres(store, migrate=False)
     except NotFound:

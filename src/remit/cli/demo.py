@@ -98,8 +98,8 @@ def _show(root: Node, *, as_json: bool) -> None:
 async def _run_in_browser(
     runtime: Runtime, console: Console | None, who: Answering, options: WebOptions
 ) -> Node | None:
-    """Run the demo with the dashboard, which stays open afterwards. The first signal cancels the run; it returns None
-    then."""
+    """Run the demo with the dashboard, and keep the dashboard open until a signal. Return the root of the run, or None
+    if a signal cancelled the run."""
     with interrupts() as heard:
         async with dashboard(runtime.workspace, options) as web:
             running = asyncio.create_task(_run(runtime, console, who))
@@ -117,8 +117,8 @@ async def _run_in_browser(
 
 
 async def _forget_failures(workspace: Workspace) -> None:
-    """Close the breaker of the agent that fails, so that the demo is the same every time: it opens at the third demo in
-    one store."""
+    """Close the breaker of the agent that always fails. Otherwise it would open at the third demo in one store, and
+    that demo would differ."""
     await workspace.agents.reset(FAILING, by="the demo")
 
 
@@ -158,7 +158,7 @@ async def _answered(
 
 
 async def approving(workspace: Workspace, pace: float) -> None:
-    """Approve every question, after the time that a person may take to read it."""
+    """Approve every question, 1.2 seconds times `pace` after it was asked, until cancelled."""
     async with workspace.journal.follow(kinds=frozenset(("question.asked",))) as follow:
         while True:
             for event in await follow.next():

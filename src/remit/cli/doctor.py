@@ -48,7 +48,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
 
 @contextmanager
 def _telling() -> Generator[Tell]:
-    """Show the progress on a terminal."""
+    """Yield a function that shows the progress of `examine`. Without a terminal, the function does nothing."""
     console = aside()
     with console.status("the database itself", spinner="line") if console.is_terminal else nullcontext() as status:
 
@@ -60,7 +60,8 @@ def _telling() -> Generator[Tell]:
 
 
 def _hash(given: str) -> str:
-    """Return a hash as it is printed, without the number before it."""
+    """Return the hash in a line that `remit doctor` printed, without the number before the hash; "" for an empty line.
+    Raise `BadInput` if the line has no hash."""
     found = given.strip().lower().rpartition(" ")[2]
     mark, _, plain = found.rpartition("-")
     hexadecimal = len(plain) == 64 and not set(plain) - set("0123456789abcdef")

@@ -173,8 +173,8 @@ def decision_lines(root: Node) -> Iterator[Text]:
 
 
 def tree_view(root: Node, now: int, *, whole: bool = False) -> Tree:
-    """Return the run as a tree for rich, which can be printed again while it grows. Of many siblings only some are
-    drawn, failed and running ones first, unless `whole` is set."""
+    """Return the run as a tree for rich, as it is at `now`. Of many siblings only 12 are drawn, failed and running ones
+    first, unless `whole` is set."""
     most = None if whole else FOLD
     sums = subtotals(root)
     top = Tree(headline(root, now, sums), guide_style="dim")
@@ -254,7 +254,8 @@ def _rest(rest: Rest, node: Node) -> Text:
 
 
 def summed_up(root: Node, now: int) -> RenderableType:
-    """Return the sentence and the figures of a run."""
+    """Return two lines about a run: a sentence, and its figures (tasks, depth, refusals, time, and others that are not
+    0)."""
     figures = summary(root)
     time = took(root, root.elapsed(now), now)
     parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]

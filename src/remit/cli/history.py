@@ -75,7 +75,8 @@ async def long_answers(workspace: Workspace, events: list[Event]) -> dict[int, s
 
 
 async def _latest(workspace: Workspace, which: HistoryFilter, most: int) -> AsyncGenerator[list[Event]]:
-    """Yield the latest events in order, page by page: back to the first of them, and then forward."""
+    """Yield the latest `most` events in pages, the oldest page first. If there are several pages, search backwards for
+    the first event, then read forwards, so that few events are in memory."""
 
     async def read(**place: Unpack[HistoryFilter]) -> list[Event]:
         return await workspace.journal.history(**{**which, **place})

@@ -21,8 +21,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """The received signals. `first` is set by the first signal; the second cancels the listening task and everything it
-    started."""
+    """The received signals. The first signal sets `first`. The second cancels the asyncio task that created this
+    object, and the process ends at once 3 seconds later or at a third signal."""
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
@@ -63,9 +63,10 @@ def _end_at_once() -> None:
 
 @contextmanager
 def interrupts() -> Generator[Interrupts]:
-    """Listen for signals while the body runs. Outside of the main thread there are none.
+    """Handle SIGINT and SIGTERM while the body runs, and yield the received signals. In a thread other than the main
+    one, no signal is received.
 
-    It keeps listening after a second signal, because the rest of the process may need a third.
+    After a second signal, the handlers stay installed, because a third may be needed to end the process.
     """
     heard = Interrupts()
     if threading.current_thread() is not threading.main_thread():

@@ -21,11 +21,12 @@ _SCRIPT: Final = ".py"
 
 
 def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Team:
-    """Return a team: that of `module:name`, `script.py:name` or a file. If `where` is empty, that of REMIT_TEAM or of
-    the file in this folder. Raise `BadInput` with all its problems. A team that does not run needs no keys.
+    """Return the team of `module:name`, `script.py:name` or a team file. If `where` is empty, use REMIT_TEAM, else the
+    file in this folder. Raise `BadInput` with all problems. `runs=False` is for a team that does not run: it needs no
+    keys, and no MCP server is started.
 
-    With `looks`, no module of an untrusted folder is imported. Any other command trusts the folder, because its code
-    has been run.
+    For a file in an untrusted folder, `looks=True` imports no module. Without `looks`, the folder of the file becomes
+    trusted, because its code has been run. A module or script that `where` names is imported in any case.
     """
     where = where or usual_team()
     if not where:

@@ -137,8 +137,8 @@ def _help(app: "App", given: Sequence[str]) -> AbstractContextManager[None]:
 
 
 def _complete_streams() -> None:
-    """Replace closed standard streams, as after `>&-`, and let those of an encoding with few characters escape the
-    others: a command that has done its work must not fail because of a sign in its output."""
+    """Replace closed standard streams, as after `>&-`. Let an output stream whose encoding is not UTF-8 escape the
+    characters that it lacks: a command that has done its work must not fail because of a character in its output."""
     sys.stdin = sys.stdin or os.fdopen(os.open(os.devnull, os.O_RDONLY))
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
@@ -149,8 +149,8 @@ def _complete_streams() -> None:
 
 
 class KeptStream(io.TextIOWrapper):
-    """A standard stream that an agent cannot close: `close` writes what is left. The command prints to it afterwards,
-    and a worker prints about other tasks."""
+    """A standard stream that an agent cannot close: `close` only flushes it. Afterwards the command prints to it, and a
+    worker prints lines about other tasks."""
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
         how = (stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through)
@@ -163,7 +163,8 @@ class KeptStream(io.TextIOWrapper):
 
 
 def _keep(stream: TextIO) -> TextIO:
-    """Return a stream in place of this one that stays open; what a program or a test has put there stays as it is."""
+    """Return a `KeptStream` in place of this stream. Return a stream that is not a plain `TextIOWrapper` unchanged: a
+    program or a test has put it there."""
     if type(stream) is not io.TextIOWrapper:
         return stream
     stream.flush()
@@ -171,7 +172,8 @@ def _keep(stream: TextIO) -> TextIO:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Return the characters that an encoding lacks as JSON writes them, which is valid in JSON too."""
+    """Return the characters that an encoding lacks as JSON escapes, which are valid in JSON output too, and the
+    position after them. Raise errors of decoding again."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end

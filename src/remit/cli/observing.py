@@ -42,8 +42,9 @@ _VARIABLES: Final = (
 def observed(
     runtime: Runtime | None, metrics: int | None, say: Callable[[str], None], *, serves: bool = False
 ) -> Generator[None]:
-    """Export telemetry while the body runs, if the environment or `metrics`, a port, asks for it. A process that
-    `serves` does so for all its workspaces, and counts for Prometheus by itself."""
+    """Export telemetry while the body runs: to OpenTelemetry if the environment asks for it, and to Prometheus on the
+    port `metrics` if it is set. `say` prints a line about each. With `serves`, export for all workspaces of the
+    process; a server counts for Prometheus by itself."""
     with ExitStack() as stack:
         if os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true" and any(map(os.environ.get, _VARIABLES)):
             from remit.adapters.otel_environment import from_environment
@@ -72,7 +73,8 @@ def saying(log_format: str) -> Callable[[str], None]:
 
 
 def json_line(at: int, level: str, message: str, more: Mapping[str, object]) -> str:
-    """Return a line of a log: time, level and message, and the facts that are not empty."""
+    """Return one line of a JSON log: the time (`at` is in microseconds since 1970), level and message, and the facts of
+    `more` that are not None or ""."""
     found = {name: value for name, value in more.items() if value not in (None, "")}
     return harmless(json.dumps({"at": iso(at), "level": level, "message": message, **found}, ensure_ascii=False))
 
@@ -98,7 +100,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the message. For an exception of others among its arguments, it has the class only."""
+    """Return the message of a record. If an argument is an exception that is not of remit, the message has only its
+    class."""
     args = record.args
     if isinstance(args, tuple):
         named = tuple(type(one).__name__ if _is_foreign(one) else one for one in args)

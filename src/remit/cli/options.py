@@ -120,7 +120,8 @@ MYSELF = Acting()
 
 
 def typed_data(given: str | None, option: str = "--data", such_as: str = '{"order": 7}') -> Json:
-    """Return the value of --data, or of another option that takes JSON: JSON, or the JSON in the file after an @."""
+    """Return the value of `--data`, or of another option that takes JSON: its JSON, or that of the file after an @;
+    None if the option is missing. Raise `BadInput` for anything else; `such_as` is the example in the error."""
     if given is None:
         return None
     try:
@@ -153,8 +154,8 @@ def usual_team() -> str:
 
 
 def team_file() -> Path:
-    """Return the team file of a command that names none. A remit.toml may not exist. Raise `BadInput` if REMIT_TEAM
-    names a file that does not."""
+    """Return the team file of a command that names none: that of REMIT_TEAM, else remit.toml in this folder, which need
+    not exist. Raise `BadInput` if REMIT_TEAM names a file that does not exist."""
     team = usual_team()
     if not team.endswith(TOML):
         return Path(FILE_NAME)
@@ -181,7 +182,8 @@ def refuse_server(file: Path) -> None:
 
 
 def workspace_at(given: str | None) -> str:
-    """Return the workspace of a command, in the same way."""
+    """Return the workspace of a command: the given one, that of the team file in this folder, or "default" if neither
+    names one."""
     return given or place_of(team_file()).workspace or DEFAULT_WORKSPACE
 
 
@@ -199,7 +201,8 @@ def opened_workspace(place: Where, *, create: bool = False) -> Generator[Workspa
 
 
 def server_of(place: Where) -> str:
-    """Return the server of a command, or "" for a store. An option takes precedence over an environment variable."""
+    """Return the server of a command, or "" for a store. An option takes precedence over an environment variable. Raise
+    `BadInput` if both a store and a server are set in the same way, or if `--workspace` is set for a server."""
     if not place.server:
         return ""
     if place.workspace and place.workspace != os.environ.get("REMIT_WORKSPACE"):
@@ -217,7 +220,8 @@ def server_of(place: Where) -> str:
 
 @contextmanager
 def remote_at(server: str) -> Generator[Workspace]:
-    """Open the workspace of a key on a server."""
+    """Open the workspace on a server that the key in REMIT_KEY is for. Without REMIT_KEY, use the stored token of a
+    server on this machine."""
     from remit.config.tokens import kept_token
 
     try:
@@ -244,7 +248,7 @@ def must_be_local(place: Where, command: str) -> None:
 
 
 def now() -> int:
-    """Return the time of this machine, in microseconds."""
+    """Return the time of this machine, in microseconds since 1970."""
     return SystemClock().now()
 
 
@@ -253,7 +257,8 @@ def now() -> int:
 
 @dataclass
 class _Place:
-    """The store and the workspace of the present command, as options; empty if other commands use the same."""
+    """The store and the workspace of the present command, as options for commands in hints. Both are empty if the
+    commands would use the same ones anyway."""
 
     store: Callable[[], str] = str  # called for a hint only: it may open the store
     workspace: str = ""
@@ -265,7 +270,8 @@ _here = _Place()
 
 
 def stay_at(workspace: Workspace, given: str | None) -> None:
-    """Complete hints for the workspace of a runtime from now on. The store is `given` as the user typed it."""
+    """From now on, add the store and the workspace of a runtime to commands in hints. `given` is the store as the user
+    typed it, or None for the own store of the runtime."""
     _stay_at(workspace, given or workspace.where)
     _here.kept = workspace.lasting
 
@@ -286,7 +292,7 @@ def _store_option(workspace: Workspace, store: str) -> str:
 
 
 def forget_place() -> None:
-    """Complete hints no more: the command has ended."""
+    """Add no store and workspace to commands in hints any more: the command has ended."""
     _here.store, _here.workspace, _here.kept, _here.local = str, "", True, False
 
 
@@ -309,7 +315,8 @@ def typed(command: str) -> str:
 
 
 def typed_with_team(command: str, rest: str = "") -> str:
-    """Return a command that needs a team as it must be typed here: without the team, if there is a usual one."""
+    """Return the command `remit COMMAND TEAM REST` as it must be typed here. The team is left out if there is a usual
+    one."""
     return typed(f"remit {command}{'' if usual_team() else ' module:runtime'}{rest}")
 
 
@@ -327,9 +334,9 @@ def at_terminal() -> str:
 
 
 def with_unit(given: str | None, what: str = "--credits") -> str | None:
-    """Return the amount if it has a unit. Raise `BadInput` otherwise. In double quotes a shell turns "$0.50" into its
-    own name and ".50", "$5" into nothing and "$10" into "0": an amount without a unit may be such a rest, so not even 0
-    is accepted."""
+    """Return the amount without surrounding spaces, or None if none is given. Raise `BadInput` if it has no unit. In
+    double quotes a shell turns "$0.50" into its own name and ".50", "$5" into nothing and "$10" into "0": an amount
+    without a unit may be such a rest, so not even 0 is accepted."""
     if given is None:
         return None
     text = given.strip()
@@ -343,8 +350,9 @@ def with_unit(given: str | None, what: str = "--credits") -> str | None:
 
 
 def write_beside(file: Path, text: str) -> None:
-    """Write a file by the umask, atomically: to a temporary file, then in its place. A symbolic link is replaced, not
-    followed, because it may point to an unrelated file."""
+    """Write a file atomically: to a temporary file next to it, then in its place. Its mode follows the umask. A
+    symbolic link is replaced, not followed, because it may point to an unrelated file. Raise `BadInput` if the file
+    cannot be written."""
     if file.is_dir():
         raise BadInput(f"{file} is a folder; name a file in it")
     draft = file.with_name(f".{file.name}.{os.getpid()}")

@@ -16,8 +16,8 @@ _PAUSE: Final = 1.0  # seconds between two tries
 
 
 class Outages:
-    """Repeats the reads of a command that waits while its store cannot be reached. It says so once for each outage,
-    and once that the store is back."""
+    """Repeats a read every second until the store can be reached, for commands that wait. Prints one line when an
+    outage begins, and one when the store answers again. During an outage, `is_away` is True."""
 
     def __init__(self) -> None:
         self.is_away = False

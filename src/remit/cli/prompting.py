@@ -98,8 +98,8 @@ class PromptDesk(NamedTuple):
 async def decided_by(
     question: Inquiry, read: Read, say: Callable[[str], None], show: Callable[[], object] | None = None
 ) -> TypedAnswer | None:
-    """Ask until there is an answer; None if the person leaves it open. `show` prints the full question, if only a part
-    was shown; until then no other answer is accepted."""
+    """Prompt until the person gives an answer, and return it; None if the person leaves the question open. `say` prints
+    errors. If only a part of the question was shown, `show` prints all of it, and until then no answer is accepted."""
     take = _choice if question.kind == "ask" else _approval
     while True:
         line = await read(_hint(question) if show is None else _PART)
@@ -185,7 +185,8 @@ async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | No
 
 @asynccontextmanager
 async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk) -> AsyncGenerator[None]:
-    """Answer or announce the questions of a run while the body runs; `runs` gets its id as soon as it has started."""
+    """Answer or announce the questions of a run while the body runs. `runs` is empty at first; the caller appends the
+    id of the run as soon as it has started. Questions of other runs are ignored."""
     head, idle = await workspace.looks.head(), asyncio.Event()
     idle.set()
     task = asyncio.create_task(_attend(workspace, runs, desk, head, idle))

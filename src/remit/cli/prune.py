@@ -46,7 +46,7 @@ def prune(
 
 
 def _pruned(workspace: Workspace, days: float, act: Acting) -> int:
-    """Prune, and show the progress on a terminal: many runs take a while."""
+    """Prune, and return the number of deleted runs. A terminal shows the progress, because many runs take a while."""
     console = aside()
     if not console.is_terminal:
         return asyncio.run(workspace.prune(days, **act.said))

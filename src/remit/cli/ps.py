@@ -144,7 +144,7 @@ def _asker(given: str) -> str | None:
 
 
 async def _look(workspace: Workspace, which: TaskFilter, parent: str) -> tuple[TaskLook, str]:
-    """Return the tasks, and why some of them stay pending."""
+    """Return the tasks, and a sentence about pending ones whose agent no worker has, or ""."""
     if parent:
         which["parent"] = (await workspace.looks.task(parent)).id
     look = await workspace.looks.tasks(**which)
@@ -210,7 +210,8 @@ def took(record: Record, now: int) -> str:
 
 
 def where(record: Record, crew: Crew) -> str:
-    """Return the worker of a task, or when it is due."""
+    """Return the worker of a task, or text such as "due in 3 min" if the task may not start yet; "" if it has ended or
+    no process has it."""
     if record.ended_at is not None:
         return ""
     return due_in(record, crew.at) or crew.where(record.worker)

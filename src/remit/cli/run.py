@@ -135,8 +135,8 @@ def _named_value(typed: str) -> tuple[str, str]:
 
 
 class Ask(NamedTuple):
-    """A request and how to show it. `store` is as the user gave it, for the hints. With `lead`, a plan is carried out,
-    or the agent leads a team."""
+    """A request and how to show it. `store` is as the user typed it. With `lead`, `agent` leads a team, or, if `agent`
+    is empty, a plan runs."""
 
     agent: str
     task: str
@@ -204,7 +204,8 @@ def run(
 
 
 def has_task(request: tuple[str, ...]) -> bool:
-    """Whether the words contain a task; otherwise they name at most a file, whose plan is meant."""
+    """Whether the words of a request contain a task. Otherwise they are at most a team file, and the command runs the
+    plan of that file. Without words and without a usual team, return True: `words_of` then raises the error."""
     return not (has_team() if not request else len(request) == 1 and is_file(request[0]))
 
 
@@ -217,7 +218,8 @@ class AskedFor(NamedTuple):
 
 
 def asked_for(defaults: RunDefaults, agent: str, task: str, command: str = "run") -> AskedFor:
-    """Return the agent and the task from the command line, with the file's defaults for what is missing."""
+    """Return the agent and the task from the command line, with the file's defaults for what is missing. Raise
+    `BadInput` if the file does not have them either; the error names `command`."""
     lead, plan = defaults.lead, defaults.lead.plan
     if agent or (task and defaults.agent):
         return AskedFor(agent or defaults.agent, task)
@@ -232,7 +234,8 @@ def asked_for(defaults: RunDefaults, agent: str, task: str, command: str = "run"
 
 
 def words_of(request: tuple[str, ...], command: str = "run") -> tuple[str, str, str]:
-    """Return [WHERE] [AGENT] TASK; missing ones are empty."""
+    """Return the team, the agent and the task from the words `[TEAM] [AGENT] TASK`; a missing one is "". Raise
+    `BadInput` for other words; the error names `command`."""
     match request:
         case (task,):
             return "", "", task
@@ -379,7 +382,8 @@ async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome
 
 
 async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
-    """Wait for the rest of the run in this process; then claim nothing more, and requeue the rest."""
+    """Wait until the tasks that the run left open are done in this process, unless a signal has come. Then drain the
+    runtime: claim nothing more, and requeue tasks of other runs that do not finish in time."""
     if not heard.count and runtime.concurrency:
         await _wait_for_rest(runtime, run, heard)
     others = await runtime.workspace.journal.read(_unfinished_here)

@@ -160,7 +160,8 @@ def _say_added(made: Schedule, *, as_json: bool) -> None:
 def _added(
     owner: Workspace, when: tuple[str, str], asked: AskedFor, how: dict[str, Any]
 ) -> Coroutine[Any, Any, Schedule]:
-    """Add the schedule of a task, a goal for a team, or a plan."""
+    """Return a coroutine that adds the schedule of a task, of a goal for a team, or of a plan, and returns it. `when`
+    is its name and its cron expression."""
     lead = asked.lead
     if lead is None:
         return owner.schedules.add(*when, asked.agent, asked.task, **how)
@@ -263,14 +264,15 @@ async def set_schedules(team: Team) -> list[tuple[str, str]]:
 
 
 def left_sentence(one: Schedule) -> str:
-    """Return what happens to a schedule that its team file no longer has."""
+    """Return a sentence about a schedule that its team file no longer has: it continues, and how to remove it."""
     name, file = escaped(one.name, 64), escaped(one.source, 64)
     ends = typed(f"remit schedule rm {quote(name)}")
     return f"schedule {name} is not in {file} any more and goes on; to end it: {ends}"
 
 
 def next_run(one: Schedule) -> str:
-    """Return text such as "next 2026-11-16T07:30:00Z, then '30 8 * * *' Europe/Berlin"."""
+    """Return text such as "next 2026-11-16T07:30:00Z, then '30 8 * * *' Europe/Berlin", or that the schedule is paused
+    or has no planned time left."""
     if one.next is None:
         return "paused" if one.state == "paused" else "no planned time is left"
     return f"next {moment(one.next)}, then '{escaped(one.cron, 200)}' {escaped(one.zone, 100)}"

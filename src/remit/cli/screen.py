@@ -53,7 +53,8 @@ class Words:
         self._over = False
 
     def hear(self, one: Event | TextChunk) -> None:
-        """Show the next piece of text. Events identify its run, and report when an answer is complete."""
+        """Add a piece of streamed text, or react to an event. The first event tells which run it is. A failed request,
+        or an answer of a subtask, removes the text of its task; a wait for a model replaces it."""
         if isinstance(one, TextChunk):
             before = "" if one.begins or one.task not in self._speeches else self._speeches[one.task].text
             self._speeches[one.task] = _Speech(one.agent, (before + one.text)[-_SAID:])
@@ -75,7 +76,7 @@ class Words:
         return "" if speech is None or self._over else block(speech.text).strip()
 
     def others(self) -> list[tuple[str, str]]:
-        """Return the other speakers, and their text so far on one line."""
+        """Return up to three other speakers, and their text so far on one line."""
         found = [(task, speech) for task, speech in tuple(self._speeches.items()) if speech.text and not self._over]
         return [(one.agent, " ".join(one.text.split())) for task, one in found if task != self._run][:_SPEAKERS]
 
@@ -134,7 +135,8 @@ class Drawable(Protocol):
 
 
 class Talking:
-    """The text alone, without a tree, for a chat. Nothing of it stays afterwards."""
+    """A picture of the models' text alone, without a tree, for a chat. Until the answer begins, it shows that the agent
+    is at work."""
 
     def __init__(self, agent: str, words: Words) -> None:
         self._idle = Text(f"{agent} is at work …", "dim")
@@ -184,7 +186,8 @@ class Screen:
         return whole if self._words is None else Spoken(whole, self._words)
 
     def roots(self) -> list[Node]:
-        """Return the runs that ended last, and the open ones."""
+        """Return the roots of the trees: up to three runs that ended last, then the open ones. If the screen has a
+        task, return its node instead of the root."""
         roots = [tree.root for tree in tuple(self._trees.values()) if tree.root is not None]
         if self._task:
             roots = [node for root in roots for node in root.walk() if node.id == self._task]
@@ -193,8 +196,8 @@ class Screen:
         return ended[-_ENDED:] + [root for root, still in zip(roots, open_, strict=True) if still]
 
     def shows(self, event: Event) -> bool:
-        """Whether a line is printed for the event: it belongs to the screen's task, if there is one. Of a breaker, only
-        that it opens."""
+        """Whether a line is printed for the event. If the screen has a task, only events of its part of the tree have
+        one. Of a breaker, only the event that opens it has one."""
         if event.kind == "breaker.set":
             return _opens(event)
         return not self._task or any(node.id == event.task for root in self.roots() for node in root.walk())
@@ -278,7 +281,7 @@ class Drawing:
 
 
 def on_screen(screen: Screen, console: Console | None) -> Drawing:
-    """Draw the screen while the body runs, if there is a terminal."""
+    """Return a drawing of the screen, which draws while its body runs if the console is a terminal."""
     return Drawing(screen, console)
 
 
@@ -293,8 +296,8 @@ def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
 
 @contextmanager
 def watching(runtime: Runtime, console: Console | None, words: Words | None = None) -> Generator[Drawing]:
-    """Show this runtime's run while the body runs, if there is a console; the models' text does not stay on the
-    screen."""
+    """Show the first run that starts in this runtime while the body runs, and yield the drawing. If `console` is None,
+    show nothing. The models' text does not stay on the screen."""
     words = words or Words()
     screen = Screen(words=words, idle="starting …")
     if console is None:

@@ -192,7 +192,8 @@ async def _news(workspace: Workspace, loaded: Team | None) -> list[tuple[str, st
 
 
 async def _warnings(workspace: Workspace, team: Runtime | None) -> list[str]:
-    """Return what the owner of a SQLite file should know if other processes write it, too."""
+    """Return warnings for the owner of a SQLite file that other processes write too; an empty list if there are none,
+    or for any other store."""
     from remit.stores.addresses import is_server
 
     database = opening_of(workspace).database

@@ -46,7 +46,7 @@ def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) 
 
 
 async def _look(workspace: Workspace, task: str) -> tuple[DetailLook, str]:
-    """Return a task, and why it stays pending."""
+    """Return a task, and a sentence if it stays pending because no worker has its agent, or ""."""
     seen = await workspace.looks.detail(task)
     return seen, without_worker([seen.record], seen.crew)
 
@@ -113,7 +113,7 @@ def _label_lines(detail: Detail) -> Iterator[tuple[str, str]]:
 
 
 def _place(seen: DetailLook) -> str:
-    """Return text such as "; here 4711"."""
+    """Return the place of a task, such as "; here 4711"; "" if the task has ended or no process has it."""
     if seen.record.ended is not None:
         return ""
     place = seen.crew.where(seen.record.worker)

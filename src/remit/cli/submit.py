@@ -155,7 +155,8 @@ def submit(
 
 
 def _sameness(key: str) -> StartingQueued:
-    """Return what makes two requests the same: their key, or equal content within a few minutes."""
+    """Return the keyword that makes two requests the same task: an equal key, or without a key, equal content within 5
+    minutes."""
     return {"key": key} if key else {"same_within": _SAME}
 
 
@@ -168,7 +169,8 @@ def _alone(remembers: bool, data: str | None) -> Submitting:
 
 
 def _submission(owner: Workspace, asked: AskedFor, how: StartingQueued, alone: Submitting) -> Awaitable[Task]:
-    """Submit a task, a goal for a team, or a plan."""
+    """Return an awaitable that submits a task, a goal for a team, or a plan. Raise `BadInput` if `alone`, the keywords
+    for a run of one agent, is set for a team or a plan."""
     lead = asked.lead
     if lead is None:
         return owner.submit(asked.agent, asked.task, **{**how, **alone})
@@ -185,7 +187,8 @@ def _submission(owner: Workspace, asked: AskedFor, how: StartingQueued, alone: S
 def request_words(
     request: tuple[str, ...], plan: Path | None, *, team: bool, command: str = "submit"
 ) -> tuple[str, str, str]:
-    """Return the team, the agent and the task; missing ones are empty. A plan has neither agent nor task."""
+    """Return the team, the agent and the task from the words of a request; a missing one is "". A plan has neither
+    agent nor task. Raise `BadInput` for words that do not fit; the error names `command`."""
     if plan is not None:
         if team or len(request) > 1:
             raise BadInput("with --plan, pass only [module:runtime]: a plan names its agents and its tasks itself")
@@ -199,7 +202,7 @@ def request_words(
 
 
 def read_plan(plan: Path) -> Plan:
-    """Return the plan in a file."""
+    """Return the plan in a JSON file. Raise `BadInput` if the file cannot be read or has no valid plan."""
     try:
         return plan_from_json(decode(plan.read_text(encoding="utf-8")))
     except OSError as error:
@@ -211,8 +214,9 @@ def read_plan(plan: Path) -> Plan:
 
 
 def opened_team(where: str, place: Where) -> tuple[AbstractContextManager[Workspace], RunDefaults]:
-    """Return the workspace of an imported team, of a file's team, one without a team, or one on a server; and the
-    defaults of its runs."""
+    """Return a context manager of a workspace, and the defaults of its runs. The workspace is on the server that
+    `place` names; else it is that of the team `where` or of the usual team; without a team, it is that of the store.
+    Raise `BadInput` for a server with a team, or for a store in memory."""
     if server := server_of(place):
         if where:
             raise BadInput("a server has its own team: name the agent and the task only")

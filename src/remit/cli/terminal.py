@@ -43,11 +43,11 @@ def colour(state: str) -> str:
 
 
 class Rows:
-    """A plain table that hides nothing.
+    """A plain table. The first `left` columns are aligned left. Columns without any text are left out.
 
     The column `gives_way` comes last. In a terminal only it is shortened: a name or figure that is cut can be neither
-    read nor copied.
-    Where the rest does not fit, each row is a block of lines. A pipe has no width: there every row is one whole line.
+    read nor copied. Where the rest does not fit, each row is a block of lines. A pipe has no width: there every row is
+    one whole line.
     """
 
     def __init__(
@@ -134,5 +134,5 @@ def outcome_text(state: str, result: Json, error: str) -> Text:
 
 
 def moment(at: int) -> str:
-    """Return a time such as 2026-11-15T02:36:54Z."""
+    """Return a time, in microseconds since 1970, as text such as 2026-11-15T02:36:54Z."""
     return f"{iso(at)[:19]}Z"

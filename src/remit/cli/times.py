@@ -19,8 +19,8 @@ def typed_span(typed: str) -> float | None:
 
 
 def typed_moment(typed: str, option: str) -> int | None:
-    """Return the moment of a date such as 2026-11-15 or 2026-11-15T02:36Z, or None if it is not one. Without a time
-    zone it is UTC."""
+    """Return a date such as 2026-11-15 or 2026-11-15T02:36Z in microseconds since 1970, or None if it is not a date.
+    Without a time zone it is UTC."""
     try:
         when = datetime.fromisoformat(typed.strip())
     except ValueError:
@@ -29,8 +29,8 @@ def typed_moment(typed: str, option: str) -> int | None:
 
 
 def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
-    """Return the keywords of `submit` for a task that starts later, from `--after` and `--at`; none if both are
-    empty."""
+    """Return the keywords of `submit` for a task that starts later, from `--after` and `--at`; none if both are empty.
+    Raise `BadInput` if both are set or one is not valid."""
     if after and at:
         raise BadInput("--after and --at both say when the task may start; pass one of them")
     if after:
@@ -49,7 +49,8 @@ def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
 
 
 def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | None]:
-    """Return the start and end of a period, as people type it."""
+    """Return the start and the end of a period in microseconds since 1970, from `--since` and `--until`; None for an
+    empty one. Raise `BadInput` if one is not valid or the start is not before the end."""
     start, end = _when(since, "--since", now), _when(until, "--until", now)
     if start is not None and start >= (now if end is None else end):
         raise BadInput("--since must be before --until [default: now]")
@@ -57,7 +58,8 @@ def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | Non
 
 
 def _when(typed: str, option: str, now: int) -> int | None:
-    """Return a time as people type it: an age, or a date. Without a time zone it is UTC."""
+    """Return an age such as 2h, or a date, in microseconds since 1970; None if it is empty. Without a time zone a date
+    is UTC. Raise `BadInput` for other text."""
     if not typed:
         return None
     if (ago := typed_span(typed)) is not None:

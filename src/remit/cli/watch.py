@@ -157,7 +157,7 @@ def _ended_row(seen: DetailLook) -> list[Text | str]:
 async def _wait(
     workspace: Workspace, tasks: Sequence[str], seconds: float | None, console: Console | None
 ) -> list[DetailLook]:
-    """Wait for all tasks, within one time limit."""
+    """Wait until all tasks have ended or the time is up, and return their details."""
 
     records = [await workspace.looks.task(task) for task in tasks]
     if any(record.state == "pending" for record in records):
@@ -177,8 +177,8 @@ async def _wait(
 async def wait_for_end(
     workspace: Workspace, record: Record, seconds: float | None, console: Console | None
 ) -> tuple[DetailLook, Screen]:
-    """Wait until the task has ended or the time is up. Return its details; a terminal shows it meanwhile. Raise
-    `StoreAway` if the time is up during an outage."""
+    """Wait until the task has ended or the time is up; `seconds` is None for no limit. Return its details, and the
+    screen with its tree, which a terminal shows meanwhile. Raise `StoreAway` if the time is up during an outage."""
     screen, outages = Screen(record.id), Outages()
     drawing = console if console is not None and console.is_terminal else None
     try:
@@ -212,7 +212,8 @@ def print_outcome(seen: DetailLook, *, as_json: bool, seconds: float | None) -> 
 
 
 def exit_code(seen: DetailLook) -> int:
-    """Return the exit code of waiting for a task."""
+    """Return the exit code of waiting for a task: 0 if it is completed, 1 if it ended otherwise, 124 if it is still
+    open."""
     if seen.record.state not in TERMINAL:
         return TIMED_OUT
     return 0 if seen.record.state == "completed" else 1

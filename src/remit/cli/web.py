@@ -141,7 +141,7 @@ def _sessions(workspace: Workspace, doorkeeper: StoreDoorkeeper, address: ServeA
 
 
 def _settings(address: ServeAddress, workspace: str) -> ServerSettings:
-    """Return the settings of a server: it answers its own pages, and those that were given."""
+    """Return the settings of a server: it answers requests from its own pages and from those of the given origins."""
     from remit.server.app import ServerSettings
     from remit.server.serve import own_origins
 
@@ -175,7 +175,8 @@ def _host_in_url(host: str) -> str:
 
 @asynccontextmanager
 async def hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
-    """Run the team's queued tasks while the body runs, and let them finish afterwards."""
+    """Run the team's queued tasks while the body runs. Afterwards give running tasks `drain` seconds to finish, and
+    requeue the rest. Without a team, do nothing."""
     if team is None:
         yield
         return
@@ -217,7 +218,8 @@ class Dashboard:
         self._opened = opened
 
     async def stay(self, runtime: Runtime, heard: Interrupts) -> None:
-        """Keep the dashboard, and run what it starts, until the first signal."""
+        """Keep the dashboard open, and run the tasks that people start in it, until a signal. Return at once if there
+        is no dashboard or a signal has come already."""
         if self._opened is None or heard.count:
             return
         aside().print(Text(f"the dashboard stays at {self._opened.address.url}; Ctrl-C ends it", "dim"))

@@ -66,7 +66,8 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _must_be_plain(value: Json) -> None:
-    """Raise `Malformed` for what no store can keep. It is not recursive, because the input decides how deep it goes."""
+    """Raise `Malformed` if the value is too deep, has too many parts, or contains text that no store can keep. Do not
+    recurse, because the input decides how deep the value is."""
     level: list[Json] = [value]
     depth, seen = 0, 0
     while level:

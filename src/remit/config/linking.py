@@ -1,8 +1,9 @@
 """References of a team's file: the agents, tools, keys and scripts that one part names must exist in the file; the
 keys, prices and folders that it expects should exist on this machine.
 
-`remit check` warns of each that this machine lacks. A run does not stop: the workspace may store a key of its own, and
-a model may never be asked.
+`remit check` warns of each that this machine lacks. A run stops if a variable for a key, a channel or an MCP server is
+not set. It does not stop without a provider's usual key, a price or a folder: the workspace may store a key of its own,
+and a model may never be asked.
 """
 
 import os
@@ -35,7 +36,8 @@ class Script(NamedTuple):
 
 
 def check_references(read: Document) -> dict[str, Script]:
-    """Check the references between parts of a file. Return the scripts that it names."""
+    """Check the references between parts of a file, and add wrong ones to its problems. Return the scripts that its
+    agents name, by model: `script:FILE`."""
     agents, problems = tables_of(read.tables, "agents"), read.problems
     names = _names(agents, problems)
     for name, table in agents.items():
@@ -55,12 +57,12 @@ def check_references(read: Document) -> dict[str, Script]:
 
 
 def tables_of(tables: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
-    """Return the tables below a table; other values are skipped."""
+    """Return the tables below the table `name`, by key; other values are skipped."""
     return {key: cast("dict[str, Any]", one) for key, one in _below(tables, name) if isinstance(one, dict)}
 
 
 def tables_or_texts(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return everything below a table."""
+    """Return everything below the table `name`, by key; nothing if there is no such table."""
     return dict(_below(tables, name))
 
 
@@ -94,7 +96,8 @@ def _tables_in(tables: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
-    """Return each agent's name as written, by its canonical name."""
+    """Return each agent's name as written, by its canonical name. Invalid and repeated names are added to the
+    problems."""
     names: dict[str, str] = {}
     for name in agents:
         try:

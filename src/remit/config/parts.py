@@ -80,7 +80,8 @@ class NotImported:
 
 
 def named_at(where: str, folder: Path) -> Any:
-    """Check that `module:name` exists without importing it: no code of the module runs.
+    """Return a `NotImported` in place of the object at `module:name`. No code of the module runs. Raise `BadInput` if
+    the module or the name does not exist.
 
     For a module outside the folder, only its existence is checked. Names that a module creates dynamically are
     accepted.
@@ -272,7 +273,8 @@ def remote_agent(table: Mapping[str, Any]) -> Any:
 
 
 def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[..., Awaitable[str]]:
-    """Return a tool that runs a program. Its output is untrusted."""
+    """Return a tool that runs a program in the folder. Its output is untrusted. Raise `BadInput` if the program is not
+    installed."""
     from remit.adapters.process import LIMIT, last_words, printed, run_process  # noqa: PLC0415 - few files need it
 
     program, *rest = cast("list[str]", table["program"])

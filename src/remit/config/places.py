@@ -40,8 +40,9 @@ def _as_list(given: object) -> list[str]:
 
 
 def text_in(file: Path) -> str:
-    """Return the text of a file. Raise FileNotFoundError if it does not exist, and BadInput if it cannot be read, is a
-    pipe or a device, which might never end, or has more than `FILE_LIMIT` bytes."""
+    """Return the text of a file. Raise FileNotFoundError if it does not exist. Raise BadInput if it cannot be read, is
+    not UTF-8, is a pipe or a device, which might never end, or has more than `FILE_LIMIT` bytes or a name of more than
+    200 parts."""
     try:
         data = _data_in(file)
     except FileNotFoundError:
@@ -76,7 +77,8 @@ def _data_in(file: Path) -> bytes:
 
 
 def tables_in(file: Path) -> dict[str, Any]:
-    """Return the tables of a file, unchecked; a file that does not exist has none."""
+    """Return the tables of a file, unchecked; a file that does not exist has none. Raise `BadInput` if it cannot be
+    read or is not TOML."""
     try:
         return tomllib.loads(text_in(file))
     except FileNotFoundError:
@@ -86,8 +88,9 @@ def tables_in(file: Path) -> dict[str, Any]:
 
 
 def place_of(file: Path) -> TeamPlace:
-    """Return the store and workspace that a file names. Raise `BadInput` if the file cannot be read. Other problems of
-    the file are ignored, and a missing file names nothing."""
+    """Return the store and workspace that a file names. Raise `BadInput` if the file cannot be read, is not TOML, or
+    names them by values that are not texts. Other problems of the file are ignored, and a missing file names
+    nothing."""
     try:
         found: object = tables_in(file).get("store", {})
     except BadInput as error:

@@ -55,7 +55,8 @@ def trouble(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
 
 
 class _Scan:
-    """One pass over a text: before a `=` and in a header it collects words; after it, it counts brackets."""
+    """Finds the line of each table and key in one pass over a text. It collects the words of a header or key. In a
+    value, it only counts brackets, to find the end of the value."""
 
     def __init__(self) -> None:
         self.found: dict[KeyPath, int] = {}
@@ -124,7 +125,7 @@ _NAMED: Final = 40  # names that are listed in one sentence
 
 
 class Problem(NamedTuple):
-    """One problem. A warning keeps the team from running here, but the file itself is valid."""
+    """One problem of a file. A warning means that something is missing on this machine; the file itself is valid."""
 
     file: str
     line: int
@@ -199,7 +200,8 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 def listing(known: Iterable[str]) -> str:
-    """Return "there are a, b and c", for the end of a sentence."""
+    """Return the names as "a, b and c", or "none" if there are none. Of more than 40 names, the first 40 are named and
+    the rest is counted."""
     *some, last = sorted(known) or ["none"]
     if len(some) >= _NAMED:
         some, last = some[:_NAMED], f"{len(some) + 1 - _NAMED:,} more"
@@ -238,7 +240,8 @@ def document(file: Path) -> Document:
 
 
 def script(file: Path) -> Document:
-    """Return a script: for each agent a list of lines."""
+    """Return a script: for each agent a list of lines. Raise `BadInput` if it cannot be read; everything else is
+    reported among its problems."""
     read = _parsed(file)
     for agent, lines in read.tables.items():
         if not isinstance(lines, list):
@@ -385,7 +388,7 @@ def _setting(problems: Problems, path: KeyPath, given: object, setting: Setting 
 def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Mapping[str, object], word: str) -> None:
     for name in given:
         if name not in known:
-            # Settings of the whole team are tried at the top of the file, or for one agent.
+            # People write settings of the whole team at the top of the file, or for one agent.
             hint = _elsewhere(name) if path[:1] in ((), ("agents",)) else ""
             hint = hint or problems.near_or_all(name, known)
             problems.add((*path, name), f"there is no such {word}{hint}")

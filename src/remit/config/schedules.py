@@ -21,7 +21,9 @@ _WHAT: Final = ("agent", "coordinator", "task")
 
 
 class FileSchedule(NamedTuple):
-    """A schedule of a file: when it runs, and the task; with `lead`, `agent` leads a team, or no agent a plan."""
+    """A schedule of a file. Without `lead`, `agent` gets the task. With `lead`, `agent` coordinates a team for the goal
+    `task`, or, if `agent` is empty, a plan runs. `times` has the zone and the catch-up, `how` the keywords of each
+    run."""
 
     name: str
     cron: str
@@ -32,7 +34,7 @@ class FileSchedule(NamedTuple):
     how: dict[str, Any]
 
     def add(self, workspace: Workspace, source: str) -> Coroutine[Any, Any, Schedule]:
-        """Set the schedule in a workspace."""
+        """Return a coroutine that sets the schedule in a workspace and returns it. `source` is the name of the file."""
         schedules, when = workspace.schedules, (self.name, self.cron)
         how: dict[str, Any] = {**self.times, **self.how, "source": source, "by": source, "replace": True}
         if self.lead is None:
@@ -92,8 +94,9 @@ def file_schedule(name: str, table: Mapping[str, Any], defaults: FileDefaults) -
 async def apply_schedules(
     workspace: Workspace, schedules: Iterable[FileSchedule], source: str
 ) -> list[AppliedSchedule]:
-    """Set the schedules of a file in a workspace. `source` is the file's name: a schedule that was set from it, and is
-    not among these, is marked and continues. Return what was done; equal schedules are left as they are."""
+    """Set the schedules of a file in a workspace. `source` is the name of the file. A schedule that was set from this
+    file earlier and is not in `schedules` is marked and continues. Return the schedules that were added, changed or
+    marked; equal ones stay as they are."""
     before = {one.name: one for one in await workspace.schedules.list()}
     done: list[AppliedSchedule] = []
     named: set[str] = set()

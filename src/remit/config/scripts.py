@@ -78,7 +78,8 @@ def matching_line(lines: Sequence[ScriptLine], task: str, so_far: ToldSoFar) -> 
 
 
 class FreeScripts:
-    """The price list of a team that uses scripts only: everything is free."""
+    """The price list of a team that uses scripts only: they cost nothing. The price of any other model is unknown:
+    None."""
 
     def cost(self, model: str, usage: Usage) -> int | None:
         return 0 if model.startswith(SCRIPT) else None
@@ -118,7 +119,8 @@ class ScriptedModel:
     lines: Sequence[ScriptLine]
 
     def answering(self, tools: Sequence[Any], *, verbs: bool, prompt: Callable[[TurnLike], Awaitable[str]]) -> Any:
-        """Return the callable that runs the agent."""
+        """Return the callable that runs the agent by the script, with these tools and, with `verbs`, the verbs of the
+        turn. `prompt` returns the text of the first request."""
         found = {str(getattr(one, "name", None) or one.__name__): one for one in tools}
         offered = {verb.name: verb for verb in VERBS} if verbs else {}
         return _ScriptedAgent(self, found, offered, prompt)

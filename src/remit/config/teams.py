@@ -72,8 +72,9 @@ class Team(NamedTuple):
 
 
 def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
-    """Return the team of a file. Raise `BadInput` with all problems; if the team `runs`, including those of this
-    machine only. Without `trusted`, no module of the folder is imported, and the team cannot run."""
+    """Return the team of a file. Raise `BadInput` with all problems. If the team `runs`, warnings about this machine
+    count as problems too, such as a variable that is not set. Without `trusted`, no module of the folder is imported,
+    and the team cannot run."""
     made, problems = _team_and_problems(file, connect=runs, trusted=trusted)
     raise_problems(problems if runs or made is None else ())
     assert made is not None
@@ -113,7 +114,8 @@ def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
 
 
 def _planned(calendar: Calendar, table: Mapping[str, Any]) -> None:
-    """Raise `BadInput` for a cron expression or a time zone that no calendar knows."""
+    """Raise `BadInput` if the cron expression is invalid or matches no time, or the calendar does not know the time
+    zone."""
     if calendar.next_after(table["cron"], table.get("zone", "UTC"), 0) is None:
         raise BadInput(f"the cron expression {shown(table['cron'])} matches no time")
 
@@ -230,7 +232,7 @@ class _Building:
         return self._part(("channels", name), lambda: parts.channel(name, given, self._folder, self._find))
 
     def _warn_of_packages(self) -> None:
-        """Warn of packages that the team needs and that nothing has imported so far."""
+        """Warn of missing packages for agents of other servers, and for MCP servers if they are not started now."""
         agents, servers = (tables_of(self._tables, name) for name in ("agents", "mcp"))
         remote = next((name for name, table in agents.items() if "a2a" in table), None)
         if remote is not None and not parts.installed("a2a"):

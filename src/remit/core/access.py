@@ -48,7 +48,7 @@ class AccessInfo(NamedTuple):
     """An access key, without its digest. Times are microseconds since 1970.
 
     `state` is "active", "expired" or "revoked". `agent` is the agent in whose name requests are made; "" is the owner.
-    `used_at` is the time of a request, exact to about a minute; None if there was none.
+    `used_at` is the time of the latest request with the key, exact to about a minute; None if there was none.
     """
 
     id: str
@@ -78,7 +78,8 @@ class MadeAccess(NamedTuple):
 
 
 def info(row: AccessRow, used_at: int | None, now: int) -> AccessInfo:
-    """Return the facts about an access key."""
+    """Return an access key as its owner sees it. `now` decides whether the key has expired; `used_at` is the time of
+    its latest request, or None. Both are microseconds since 1970."""
     state = "active" if row.lives(now) else "expired" if row.revoked_at is None else "revoked"
     return AccessInfo(
         row.id,
@@ -105,8 +106,8 @@ def key_of(id_bytes: bytes, secret: bytes) -> tuple[GivenKey, Secret]:
 
 
 def parse_key(text: str) -> GivenKey | None:
-    """Return the id and the digest of a key that a caller sent, or None if it is none. A typing error is found without
-    a query."""
+    """Return the id and the digest of a key that a caller sent, or None if the text is not an access key. The key
+    contains a checksum, so a typing error is found without a query."""
     if len(text) != _LENGTH or (match := _KEY.fullmatch(text)) is None:
         return None
     body, _, check = text.rpartition("_")
@@ -124,7 +125,8 @@ def wrong_id(value: object) -> str:
 
 
 def scopes(wanted: object) -> tuple[str, ...]:
-    """Return the scopes of an access key, each once, in their order. Raise `BadInput` for others, and for none."""
+    """Return the scopes of an access key, each once and in the order of `SCOPES`. `wanted` is a list, or a text with
+    spaces between the scopes. Raise `BadInput` for an unknown scope, and if there is none."""
     words: Iterable[object] = wanted.split() if isinstance(wanted, str) else _scope_list(wanted)
     known = [*words]
     strange = [word for word in known if word not in SCOPES]
@@ -146,8 +148,9 @@ def included(words: Iterable[str]) -> frozenset[str]:
 
 
 def expiry(given: object, now: int) -> int | None:
-    """Return when an access key expires, from a duration or a moment; None if it does not. Raise `BadInput` for a
-    moment that has passed."""
+    """Return when an access key expires, in microseconds since 1970; None if it does not. `given` is a duration from
+    `now`, as a number of seconds or a timedelta, an aware datetime, or None. Raise `BadInput` for anything else, and
+    for a moment that has passed."""
     if given is None:
         return None
     if isinstance(given, int | float | timedelta):
@@ -161,7 +164,8 @@ def expiry(given: object, now: int) -> int | None:
 
 
 def limits(given: object) -> Bounds:
-    """Return the bounds that JSON describes, such as `{"credits": "0.50USD", "depth": 2}`."""
+    """Return the bounds that JSON describes, such as `{"credits": "0.50USD", "depth": 2}`. Raise `BadInput` if it is
+    not an object, or has an unknown field or a wrong value."""
     if not isinstance(given, dict):
         raise BadInput(f'bounds is an object such as {{"depth": 2}}, not {shown(given)}')
     named = cast("dict[str, Any]", given)

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 def as_set(given: object, what: str, read: Callable[[object], T]) -> frozenset[T] | Literal[Unbounded.ANY]:
-    """Return a caller's list as a set: ANY for ANY or "*", otherwise one item or several, each read with `read`. Raise
-    `BadInput` for None, and for "*" next to other items."""
+    """Return what a caller passed as a set: ANY for ANY or "*", otherwise one item or several, each converted with
+    `read`. `what` names the argument in errors. Raise `BadInput` for None, and for "*" next to other items."""
     if given is ANY or given == "*":
         return ANY
     if given is None:

@@ -22,8 +22,8 @@ class Artifact:
     """A reference to a file that remit stores: the digest of its content (`sha256:` and 64 hex digits), its size in
     bytes, its name and its media type.
 
-    It is JSON wherever a value is: in an entry, a result, a handoff. Only an agent that has been given the reference
-    can open the file. As text it is that JSON, so it can be written into a task.
+    In an entry, a result or a handoff, the reference is a JSON object. `str(artifact)` is the same JSON as text, so you
+    can write it into a task. Only an agent that has been given the reference can open the file.
     """
 
     digest: str
@@ -68,7 +68,7 @@ def file_name(name: object) -> str:
 
 
 def media_type(given: object) -> str:
-    """Return a media type, such as `text/plain`. Raise `BadInput` if it is none."""
+    """Return the given media type, such as `text/plain`. Raise `BadInput` if it is not a media type."""
     checked = plain(given, "a media type", _TYPE_LENGTH)
     if not _TYPE.fullmatch(checked):
         raise BadInput(f"a media type is written like text/plain or image/png, not {shown(checked)}")
@@ -110,7 +110,8 @@ def digests_in(text: str) -> set[str]:
 
 
 def reference_in(text: str, digest: str) -> Artifact | None:
-    """Return the reference around a digest in a text, as `str(artifact)` writes it, or None."""
+    """Return the artifact whose JSON, as `str(artifact)` writes it, surrounds the first occurrence of `digest` in the
+    text. Return None if there is no such JSON. Raise `ValueError` if the digest does not occur in the text."""
     at = text.index(digest)
     start, end = text.rfind("{", max(0, at - _LONGEST), at), text.find("}", at, at + _LONGEST)
     if start < 0 or end < 0:

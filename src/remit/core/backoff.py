@@ -27,7 +27,7 @@ _NUMBERS: Final = frozenset(
     if hasattr(errno, name)
 )
 
-# Network errors of client libraries that are no OSError, by where they are defined: naming them costs no import.
+# Network errors of libraries, by the public names of their classes, because importing the libraries would take time.
 _NAMED: Final = frozenset(
     (
         "aiohttp.client_exceptions.ClientConnectionError",
@@ -139,8 +139,8 @@ def _read(place: object, name: str) -> object:
 
 def wanted_wait(error: BaseException, now: int, policy: RetryPolicy = USUAL) -> int:
     """Return how long a server asks clients to wait, in microseconds: `retry_after` of the error, or the Retry-After
-    header of its response, in seconds or as a date. Return 0 if the server names no time, and at most ten minutes or
-    the longest pause of the policy."""
+    header of its response, in seconds or as a date. Return 0 if the server names no time. Return at most ten minutes,
+    or `policy.cap` if that is longer. For a group of errors, return the longest wait."""
     if isinstance(error, BaseExceptionGroup):
         parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
         return max(wanted_wait(one, now, policy) for one in parts)
@@ -173,8 +173,8 @@ def _wait(said: object, now: int) -> int | None:
 
 
 def _wait_in_words(said: str, now: int) -> int | None:
-    """Read a Retry-After header: seconds, or a date such as `Sun, 15 Nov 2026 15:00:00 GMT`. Return None for any other
-    text."""
+    """Return the wait in microseconds that a Retry-After header asks for. The header has seconds, or a date such as
+    `Sun, 15 Nov 2026 15:00:00 GMT`. Return None for any other text."""
     try:
         return _wait(float(said), now)
     except ValueError:

@@ -33,11 +33,12 @@ class Bounds:
     the way down.
 
     `agents` are the agents that may take part and `tools` the tools that may be used. `sees` and `writes` are the
-    stored context that may be read and written. `depth` limits the number of nested delegations, `deadline` the time.
-    `credits` and `tokens` limit spending by the task and its subtasks. `handoffs` limits how often tasks may be handed
-    over, `members` the number of different agents, `tasks` the number of tasks, and `requests` the number of model
-    requests. `handoffs`, `members`, `tasks` and `requests` are counted over the whole run. The `requests` that a run is
-    started with replaces `Loops(requests=...)`, even if it is higher.
+    stored context that may be read and written. `depth` limits the number of nested delegations. `deadline` is the time
+    by which the task must end: an aware datetime, or microseconds since 1970. `credits` and `tokens` limit spending by
+    the task and its subtasks. `handoffs` limits how often tasks may be handed over, `members` the number of different
+    agents, `tasks` the number of tasks, and `requests` the number of model requests. `handoffs`, `members`, `tasks` and
+    `requests` are counted over the whole run. The `requests` that a run is started with replaces `Loops(requests=...)`,
+    even if it is higher.
     """
 
     agents: Names = ANY
@@ -120,7 +121,8 @@ class Bounds:
         )
 
     def until(self, deadline: int) -> "Bounds":
-        """Return the same bounds with this deadline, or the earlier one that they have already."""
+        """Return the same bounds with this deadline, in microseconds since 1970, or with the earlier one that they have
+        already."""
         if self.deadline is not None and self.deadline <= deadline:
             return self
         return _exact(
@@ -139,7 +141,7 @@ class Bounds:
         )
 
     def at_most(self, credits: int) -> "Bounds":
-        """Return the same bounds with at most this much money."""
+        """Return the same bounds with at most this much money, in millionths of a US dollar."""
         figures = {name: getattr(self, name) for name in _FIGURES}
         figures["credits"] = _least(self.credits, credits)
         return _exact(self.agents, self.tools, self.sees, self.writes, **figures)
@@ -174,8 +176,7 @@ class Bounds:
 
 
 def ceiling(bounds: Bounds) -> Bounds:
-    """Return the ceiling of a runtime: the owner's bounds, with the default for each depth or number of tasks left
-    open."""
+    """Return the owner's bounds. If they have no depth or no number of tasks, add the default (3 deep, 1,000 tasks)."""
     depth = DEFAULT_DEPTH if bounds.depth is None else bounds.depth
     tasks = DEFAULT_TASKS if bounds.tasks is None else bounds.tasks
     return bounds & Bounds(depth=depth, tasks=tasks)

@@ -41,8 +41,9 @@ class BreakerPolicy(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """The breaker of one agent. `until` is the end of the cooldown, or the time when the probe expires. `probe` is the
-    id of the probing task."""
+    """The breaker of one agent. `until` is the end of the cooldown, or the time when the probe expires, in microseconds
+    since 1970; `UNTIL_RESET` if an operator opened it. `probe` is the id of the probing task. `why` is the error of the
+    latest failure, or the reason of the operator."""
 
     state: BreakerState = "closed"
     failures: int = 0
@@ -95,8 +96,8 @@ def failed(breaker: Breaker, policy: BreakerPolicy, task: str, why: str, now: in
 
 
 def given_back(breaker: Breaker, task: str, now: int) -> Breaker:
-    """Return the breaker ready for another probe, if `task` was the probe and ended or was requeued without an
-    outcome."""
+    """Return the breaker ready for another probe, if `task` was the probe and ended or was requeued without an outcome.
+    Otherwise return it unchanged."""
     if breaker.state == "half-open" and breaker.probe == task:
         return breaker._replace(state="open", until=now, probe="")
     return breaker

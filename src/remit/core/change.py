@@ -98,9 +98,10 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 
 
 class Change(NamedTuple):
-    """A change to one row. `add` and `put` write the whole row, `drop` removes it, `count` adds to its figures, and the
-    other verbs set the given columns. Events, chapters, gaps and artifacts have no key: `cut` removes those within a
-    range."""
+    """A change to one row, or with `cut` to several. `add` and `put` write the whole row, `drop` removes it, `count`
+    adds to its figures, and the other verbs set the given columns. `cut` removes the events, blobs, chapters, gaps and
+    artifacts within a range of the journal, which have no key, the `ask` rows of a run, or the `meter` rows before an
+    hour."""
 
     table: Table
     verb: Verb

@@ -55,7 +55,8 @@ def yes_or_no(given: object, what: str) -> bool:
 
 
 def text_or_none(given: object, what: str, most: int) -> str | None:
-    """Return the text, or None, which stands for any text. Raise `BadInput` for anything else."""
+    """Return the given text or None. Raise `BadInput` for anything else, and for a text of more than `most`
+    characters."""
     return None if given is None else plain(given, what, most, empty=True)
 
 
@@ -124,8 +125,8 @@ _ELSEWHERE: Final = {
 
 
 def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str]) -> None:
-    """Raise `BadInput` for the first keyword that the verb does not take, and name the keyword that was probably
-    meant."""
+    """Raise `BadInput` if `how` has a keyword that is not in `takes`. The message begins with `verb`, the name of the
+    function, and names the keyword that was probably meant."""
     if strange := sorted(how.keys() - set(takes)):
         word = _ELSEWHERE.get(strange[0], "")
         hint = f"; did you mean {word}?" if word in takes else meant(strange[0], takes) or "."
@@ -134,9 +135,8 @@ def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str])
 
 def keywords(*takes: type | Callable[[], type]) -> Callable[[AnyFunction], AnyFunction]:
     """Return a decorator for a function with `**how: Unpack[Takes]`: `help()`, completion and `inspect.signature` show
-    each keyword of these `TypedDict` classes as a parameter. A default is shown as
-    `...`. A class that is imported late
-    is given as a function that returns it."""
+    each keyword of these `TypedDict` classes as a parameter, and its default as `...`. A class that is imported late is
+    given as a function that returns it."""
 
     def spell_out(function: AnyFunction) -> AnyFunction:
         cast("Any", function).__signature__ = _SpelledOut(cast("FunctionType", function), takes)
@@ -146,7 +146,7 @@ def keywords(*takes: type | Callable[[], type]) -> Callable[[AnyFunction], AnyFu
 
 
 class _LeftOut:
-    """The default of a keyword that may be left out. In signatures it is shown as in stubs of types."""
+    """The default of a keyword that may be left out. Signatures show it as `...`, like type stubs."""
 
     def __repr__(self) -> str:
         return "..."
@@ -167,7 +167,8 @@ class _SpelledOut(Signature):
 
     @property
     def parameters(self) -> MappingProxyType[str, Parameter]:
-        """The parameters as written, without the `*` and `**` that catch mistakes, and the keywords."""
+        """The parameters of the function without its `*` and `**` parameters, followed by the keywords of the
+        `TypedDict` classes."""
         ours = self._function
         bare = FunctionType(ours.__code__, ours.__globals__, ours.__name__, ours.__defaults__, ours.__closure__)
         bare.__kwdefaults__, bare.__annotations__ = ours.__kwdefaults__, ours.__annotations__
@@ -182,5 +183,6 @@ class _SpelledOut(Signature):
         return MappingProxyType(found)
 
     def replace(self, **changes: Any) -> Signature:
-        """Return an ordinary signature, changed: `inspect` takes the `self` of a method away with it."""
+        """Return an ordinary signature with these changes. `inspect` calls this method to remove `self` from the
+        signature of a method."""
         return Signature([*self.parameters.values()], return_annotation=self.return_annotation).replace(**changes)

@@ -196,7 +196,8 @@ class HandoffState:
 
 
 class Move(NamedTuple):
-    """One handoff in a task's handoff history. Two moves are equal if sender, recipient and content are."""
+    """One handoff in a task's handoff history. `content` is a digest of the update, so two moves are equal if sender,
+    recipient and update are."""
 
     sender: str
     to: str
@@ -263,7 +264,8 @@ def move(sender: str, to: str, update: Update) -> Move:
 
 
 def checked_update(given: object) -> Update:
-    """Return the update as plain JSON. Raise `BadInput` that names the part that is wrong."""
+    """Return the update as plain JSON, with each unknown key moved into its `context`. Raise `BadInput` that names the
+    part that is wrong."""
     if not isinstance(given, Mapping):
         raise BadInput(f"an update is a mapping, not {shown(given)}")
     update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
@@ -281,7 +283,8 @@ def checked_update(given: object) -> Update:
 
 
 def _with_context(update: Update) -> Update:
-    """Return the update with every unknown key moved into its context."""
+    """Return the update with every unknown key moved into its context. Raise `BadInput` if the context has another
+    value under such a key."""
     context = cast("dict[str, Json]", update.get("context", {}))
     own = {key: value for key, value in update.items() if key not in _KNOWN}
     if twice := sorted(key for key in own.keys() & context.keys() if encode(own[key]) != encode(context[key])):
@@ -338,5 +341,6 @@ def _without(remaining: tuple[str, ...], completed: tuple[str, ...]) -> tuple[st
 
 
 def narrowed(command: Command, goto: str) -> Command:
-    """Return the command with one agent as its `goto`: how a parallel handoff joins at a named agent."""
+    """Return the command with one agent as its `goto`, without `join` and result: the handoff that passes the results
+    of the parts to a named agent."""
     return replace(command, goto=goto, join="", result=None)

@@ -15,7 +15,8 @@ _BLIND: Final = 2**51  # twice as much is still exact in every JSON parser (53 b
 
 
 class Entry(NamedTuple):
-    """A value under a namespace and a key. `extension` is set on memory entries: each read moves their expiry.
+    """A value under a namespace and a key. `extension` is set on memory entries, in microseconds: a read moves their
+    expiry to that long after the read.
 
     Times are microseconds since 1970; `created`, `updated` and `expires` are the same as datetimes. An entry is a named
     tuple, so a JSON encoder writes a list; `remit.report.wire.entry` returns an object.
@@ -71,7 +72,10 @@ class Writer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An entry that is to be written. Its fields are checked here, before the store is read."""
+    """An entry that is to be written. Creating a draft checks its address, value, trust label and `expect`, before the
+    store is read. `lifetime` is in microseconds; None means that the entry never expires. With `extend`, a read
+    restarts the lifetime. `expect` is the version that the current entry must have, or 0 if no entry may exist; None
+    skips this check."""
 
     namespace: str
     key: str
@@ -118,9 +122,9 @@ def lifetime(ttl: object) -> int | None:
 
 
 class Retired(NamedTuple):
-    """The versions that a new entry must not reuse at an address without an entry: `version`, that of the last removed
-    entry (0 if unknown), and `floor`, the highest version of all removed entries of the workspace whose versions were
-    dropped when the journal was cut."""
+    """The versions that a new entry must not reuse at an address without an entry. `version` is the last version at
+    this address; 0 if there was none or it is no longer stored. `floor` is the highest version among the removed
+    entries of the workspace whose versions were deleted when the journal was cut."""
 
     version: int = 0
     floor: int = 0
@@ -144,7 +148,8 @@ def after_write(old: Entry | None, draft: Draft, by: Writer, now: int, retired: 
 
 
 def counts_up(version: int) -> bool:
-    """Whether a version was counted; False for the version of a blind write."""
+    """Whether a version was counted up; False for the version of a write by an agent that may not read the address (see
+    `written_blind`)."""
     return version < _BLIND
 
 
@@ -174,7 +179,8 @@ def _new_entry(draft: Draft, by: Writer, now: int, created_at: int, version: int
 
 
 def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
-    """Return the entry with a later expiry, or None if no live entry exists. An entry without expiry stays so."""
+    """Return the entry with its expiry moved to `by` microseconds after `now`. Return the same object if it expires
+    later or never, and None if no live entry exists."""
     if entry is None or not entry.alive(now):
         return None
     if entry.expires_at is None or entry.expires_at >= now + by:
@@ -183,8 +189,8 @@ def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
 
 
 def read_extends(entry: Entry, now: int) -> int | None:
-    """Return by how many microseconds a read extends the entry, or None. Only memory entries are extended, and
-    untrusted ones never.
+    """Return how many microseconds after `now` the entry expires because of a read, as `touched` takes them, or None if
+    the read does not extend it. Only memory entries are extended, and untrusted ones never.
 
     Gains below a thousandth of the extension are skipped, so that a loop of reads is not a loop of writes.
     """

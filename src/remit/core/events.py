@@ -37,10 +37,10 @@ class Event(NamedTuple):
     """A journal event. `seq` counts from 1 per workspace; `hash` covers this event and the previous hash.
 
     `at` is microseconds since 1970, and `happened` the same as a datetime. `text` is `data` as it was hashed: the hash
-    is over exactly these bytes, so it does not depend on how JSON is written. `op` is the operation that the event
-    belongs to, and `answer` the result of that operation as JSON text, or its digest if it is long (see
-    `blob_reference`). An event is a named tuple, so a JSON encoder writes a list; `remit.report.wire.event` returns an
-    object.
+    is over exactly these bytes, so it does not depend on how JSON is written. The first event of an operation has its
+    id as `op`, and as `answer` its result as JSON text, or the digest of that text if it is long (see
+    `blob_reference`); in the other events both are None. An event is a named tuple, so a JSON encoder writes a list;
+    `remit.report.wire.event` returns an object.
     """
 
     workspace: str
@@ -66,18 +66,19 @@ class Event(NamedTuple):
 
 
 def apart(event: Event) -> Event:
-    """Return a new event with data of its own, parsed from its text. The data of the sealed event may be shared."""
+    """Return a copy of the event with data of its own, parsed again from its text. The data of the given event may be
+    shared with other readers, so a change to it would reach them."""
     return event._replace(data=cast("dict[str, Json]", decode(event.text)))
 
 
 class Head(NamedTuple):
-    """The end of a workspace's journal: the last number and its hash."""
+    """The end of a workspace's journal: number and hash of the last event. An empty journal has 0 and `GENESIS`."""
 
     seq: int = 0
     hash: str = GENESIS
 
 
-# The operation that an event belongs to, and the operation's result as JSON text: on the first event of a transaction.
+# The id of an operation, and its result as JSON text or None. Only the first event of the operation has them.
 Stamp: TypeAlias = tuple[str | None, str | None]
 NO_STAMP: Final[Stamp] = (None, None)
 INLINE: Final = 64 * 1024  # characters; a longer answer is stored next to its event
@@ -91,8 +92,8 @@ def blob_reference(text: str) -> str:
 
 
 def answer_of(event: Event, long: str | None = None) -> Json:
-    """Return the result of an event's operation; `long` is its text if it is stored next to the event. Without `long`,
-    a long answer is returned as the reference in the event."""
+    """Return the result of an event's operation, or None if the event has none. `long` is the result's text if it is
+    stored next to the event. Without `long`, a long answer is returned as the reference in the event."""
     if long is not None:
         return decoded(long)
     return event.answer if is_blob(event.answer) or event.answer is None else decoded(event.answer)
@@ -268,7 +269,8 @@ def mark(kind: str, name: str) -> str:
 
 
 def marks(data: Mapping[str, Any]) -> set[str]:
-    """Return the marks of a task: its asker, the person who started its run, and its tags."""
+    """Return the marks of a task, from the data of its first event: its asker, the person who started its run, and its
+    tags."""
     found = {mark(kind, str(data[kind])) for kind in ("asker", "by") if data.get(kind)}
     return found | {mark("tag", str(one)) for one in data.get("tags", ())}
 
@@ -280,8 +282,8 @@ class Gap(NamedTuple):
     """A range of the journal whose events were removed: the first and the last missing number, and the hash of the
     last, which the event after the gap continues.
 
-    An event that is still in the journal declares every gap, so an undeclared gap reveals that events were removed by
-    other means. Readers of the journal are told gaps without a hash: of the part that they have not read.
+    Each gap is declared by an event that is still in the journal, so an undeclared gap reveals that events were removed
+    by other means. A reader of `ws.journal` gets gaps without a hash, each shortened to the range that is read.
     """
 
     first: int
@@ -324,8 +326,8 @@ class Chapter(NamedTuple):
 
 
 def chapter_of(first: int, last: int, facts: Iterable[Sequence[Any]], labels: Iterable[str] | None = ()) -> Chapter:
-    """Return the chapter of events whose kinds, agents, earliest and latest times are these. `labels` are the marks of
-    its tasks; None if they are not known."""
+    """Return the chapter of the events from `first` to `last`. `facts` has at least one tuple of kind, agent, earliest
+    and latest time. `labels` are the marks of the tasks that began there; None if they are not known."""
     kinds, agents, earliest, latest = zip(*facts, strict=True)
     names = sorted({*agents})
     told = "*" if any(" " in name for name in names) else f" {' '.join(names)} "
@@ -375,7 +377,7 @@ class Hook(NamedTuple):
     `kinds` are the wanted kinds of events, separated by spaces: `task.completed`, or `task.*` for a family. With `run`,
     only events of that run are sent. `generation` counts the secrets: the secret itself is derived, and in no table.
     `began` and `moved` are the numbers of the events that added it and that changed it last. With `task`, the address
-    is sent that task of A2A as it is, each time that it changes.
+    gets the present state of this A2A task each time that it changes, instead of events.
     """
 
     id: str
@@ -391,7 +393,8 @@ class Hook(NamedTuple):
     task: str = ""
 
     def wants(self, kind: str, run: str, task: str = "") -> bool:
-        """Whether an event of this kind, run and task is sent. What a part of a run asks concerns the run, too."""
+        """Whether an event of this kind, run and task is sent. A hook for the root task of a run also gets the
+        questions that its subtasks ask."""
         if self.run not in ("", run):
             return False
         if self.task not in ("", task) and not (self.task == run and kind.startswith("question.")):

@@ -32,7 +32,8 @@ class Refusals:
         self.more = 0  # refused in this turn without an event
 
     def records(self, hop: "Refusable") -> bool:
-        """Whether this refusal is recorded as an event. A decision that runs twice gets the same answer."""
+        """Whether this refusal is recorded as an event: the first 100 of a task are. If the decision runs again, the
+        same hop gets the same answer."""
         if hop in self._recorded:
             return True
         if len(self._recorded) >= RECORDED:
@@ -41,7 +42,8 @@ class Refusals:
         return True
 
     def count_refusal(self, hop: "Refusable") -> None:
-        """Count a refused hop, once its transaction has been committed."""
+        """Count a refused hop, unless it was recorded as an event. Call this after its transaction has been
+        committed."""
         if hop not in self._recorded:
             self.more += 1
 
@@ -143,7 +145,8 @@ class Facts(Protocol):
 
     @property
     def run_handoffs(self) -> int:
-        """The number of handoffs in the run so far, without the parts that this handoff joins."""
+        """The number of handoffs in the run so far. If this handoff joins the parts of a parallel handoff, the parallel
+        handoff is left out, because both count as one."""
         ...
 
     @property
@@ -398,8 +401,8 @@ ORDER: Final[tuple[Guard, ...]] = (
 
 
 class Passage(NamedTuple):
-    """A kind of hop with its guards. A `queued` hop goes into the queue until its agent is free, and its agent may run
-    in another process only. Guards of the owner judge a hop that starts a task or hands it over: `owners`."""
+    """A kind of hop with its guards. A task of a `queued` hop waits in the queue until its agent is free, and its agent
+    may be one that only another process has. With `owners`, the owner's own guards (`rt.guard`) judge the hop, too."""
 
     name: str
     guards: tuple[Guard, ...]

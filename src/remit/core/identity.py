@@ -21,8 +21,8 @@ from remit.core.values import Json, decode, digest, encode
 
 KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotency key
 _SAME: Final = "same/"
-# All fields of a Pass except the later ones and those that others say: the times in microseconds are exact, and
-# `passes` follows.
+# Every digest covers all fields of a Pass except two groups. The first repeats other fields: `microseconds` and
+# `patience` have the times, and `further` follows from the rest. The second counts only if it is set.
 _SAID_BY_OTHERS: Final = ("timeout", "busy_timeout", "further")
 _LATER: Final = ("remembers", "data")
 _PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in (*_SAID_BY_OTHERS, *_LATER))
@@ -31,8 +31,9 @@ _TIMES: Final = ("microseconds", "patience")
 
 
 class UsedKey(NamedTuple):
-    """A used idempotency key. It outlives its run: when the task's record is pruned, `state` and `ended_at` keep how
-    the task ended; before that they are empty."""
+    """A used idempotency key, with the task that it started and the digest of the request, `content`. It outlives its
+    run: when the task's record is pruned, `state` and `ended_at` keep how the task ended; before that `state` is "" and
+    `ended_at` is None."""
 
     key: str
     task: str
@@ -68,7 +69,7 @@ class AccessRow(NamedTuple):
 
     @property
     def limits(self) -> Bounds:
-        """The bounds of everything that is requested with it."""
+        """The bounds of everything that is requested with the access key."""
         return bounds.restored(cast("dict[str, Json]", decode(self.bounds)))
 
 
@@ -106,7 +107,8 @@ def question(wish: Pass) -> tuple[str, ...]:
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:
-    """Return the digest of a whole request. Two requests have the same digest exactly if they ask for the same."""
+    """Return the digest of a whole request; `how` are further options of the request, such as its timeout. Two requests
+    have the same digest exactly if they ask for the same."""
     ceiling = where.ceiling.data if where.ceiling is not None else None
     return _name([canonical_fields(wish), where.task, where.session, where.asker, ceiling, how])
 

@@ -23,8 +23,8 @@ NEVER: Final = 1 << 62  # in ticks
 
 
 class SetTimer(NamedTuple):
-    """Set the attempt's timer to this many seconds, or to never. A `deadline` also passes while the machine sleeps; the
-    time of an attempt counts only while this process could run."""
+    """An instruction to set the attempt's timer to this many seconds; None stops the timer. With `deadline` the timer
+    also runs while the machine sleeps; otherwise only while this process can run."""
 
     seconds: float | None
     deadline: bool
@@ -74,8 +74,9 @@ class Life:
     def begin(
         self, now: int, span: int, usual: int, deadline: int | None = None, above: Life | None = None
     ) -> SetTimer | None:
-        """Start the attempt with `span` ticks, or fewer if its `deadline` or its asker ends earlier. `usual` is the
-        default time of an attempt. Like the methods below, return the timer to set, or None if no timer changes."""
+        """Start the attempt with `span` ticks, or fewer if its `deadline` (in ticks from now) or its asker ends
+        earlier. `usual` is the default time of an attempt. Like the methods below, return the timer to set, or None if
+        no timer changes."""
         self.final = deadline is not None and deadline <= span
         own = max(0, deadline) if deadline is not None and self.final else span
         self.hard = None if deadline is None else now + max(0, deadline)
@@ -203,17 +204,19 @@ class Life:
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def wait(self) -> bool:
-        """Wait for one more task. Return whether the attempt was working until now."""
+        """Count one more task that the attempt waits for. Return whether it is the only one: until now the attempt was
+        working."""
         self.waits += 1
         return self.waits == 1
 
     def go_on(self) -> bool:
-        """Wait for one task fewer. Return whether the attempt works again."""
+        """Count one task fewer that the attempt waits for. Return whether it waits for none any more and works
+        again."""
         self.waits -= 1
         return not self.waits
 
     def step_aside(self) -> None:
-        """Wait for something outside this process's task tree, such as a queued task."""
+        """Count one more wait for something outside this process's task tree, such as a queued task."""
         self.apart += 1
 
     def step_in(self) -> None:

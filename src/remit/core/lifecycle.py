@@ -83,7 +83,7 @@ def lands(kind: str) -> str:
 
 
 def after(state: str, kind: str) -> str:
-    """Return the state after a move. Raise if the table does not have the move."""
+    """Return the state after a move. Raise `Conflict` if the table does not have the move."""
     try:
         return TRANSITIONS[state][kind]
     except KeyError:
@@ -198,7 +198,8 @@ NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)
 
 
 def first_members(agent: str, led_as: str) -> frozenset[str]:
-    """Return the members of a run that has just started."""
+    """Return the members of a run that has just started: its first agent, or none if `led_as` says that the engine
+    leads a plan for a person."""
     return frozenset() if led_as == STAND_IN else frozenset((agent,))
 
 
@@ -277,7 +278,7 @@ class Outcome:
         return self.error.rule if isinstance(self.error, Refused) else ""
 
     def as_asked(self, agent: str) -> "Outcome":
-        """Return the outcome with `agent` as the called agent and the present one as `by`."""
+        """Return the outcome with `agent` as the called agent, and the agent of this outcome as `by`."""
         return Outcome(agent, self.id, self.state, self.value, self.error, self.agent, self.trust)
 
     def copied(self) -> "Outcome":

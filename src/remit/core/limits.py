@@ -99,7 +99,7 @@ class Limit:
         return self.tasks if unit == TASKS else self.credits if unit == "credits" else self.tokens
 
     def since(self, now: int) -> str:
-        """Return the first hour whose spending counts for the limit at this time."""
+        """Return the first hour whose spending counts for the limit at `now`, as text (see `hour_of`)."""
         return hour_of(now - HOURS[self.per] * HOUR)
 
     def meters(self, agent: str, session: str, by: str = "") -> Metered | None:

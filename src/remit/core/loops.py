@@ -99,7 +99,8 @@ class Repeats:
         return Repetition(in_turn, True, 0, self._at) if in_turn > same else Repetition(same, at=self._at)
 
     def record(self, action: str, outcome: str) -> Repetition:
-        """Record the outcome of an action. Return how often it has occurred in a row."""
+        """Record the outcome of an action. Return how often the action has now had this outcome in a row, alone or
+        alternating with one other action."""
         outcomes = self._latest.get(action)
         stays = outcomes is not None and outcomes[-1] == outcome
         found = self.asks(action) if stays else ONCE
@@ -148,7 +149,8 @@ def _equal_at_end(outcomes: Sequence[str]) -> int:
 
 
 def repeated(trail: "Sequence[Move]", wanted: "Move", window: int | None = HANDOFF_WINDOW) -> bool:
-    """Whether the same handoff with the same content is among the latest ones."""
+    """Whether `wanted` is among the latest `window` handoffs of a trail, with the same content. False if `window` is
+    None."""
     return window is not None and wanted in trail[-window:]
 
 
@@ -278,7 +280,7 @@ class Loops:
 
     @property
     def told(self) -> int:
-        """The first round without a new result in which the model is warned."""
+        """The number of rounds in a row without a new result from which on the model is warned."""
         return max(1, (self.stale or self.stale_asks or 0) // 2)
 
 
@@ -453,7 +455,8 @@ def _keep(of: dict[Any, Any], most: int) -> None:
 
 
 def refusal_key(rule: str, what: str) -> str:
-    """Return a key that equal refusals share, or "" if the same request may be allowed a moment later."""
+    """Return a key that equal refusals share, or "" if the same request may be allowed a moment later. `what` is the
+    refused agent or tool; some rules refuse all agents alike, so their key leaves it out."""
     if rule in _PASSING:
         return ""
     return rule if rule in _OF_ALL else what
@@ -495,9 +498,9 @@ class Rounds:
         return self.stale
 
     def exchanged(self, words: str, number: int, *, says: bool) -> bool:
-        """Record the exchange of a round in which the model used no tool. Return whether the same exchange was there
-        before, so that the round had no new result. If the model `says` something for the first time, that is a new
-        result."""
+        """Record a round in which the model used no tool. `words` are its request and answer. Return whether an earlier
+        round had the same words, so that this one has no new result; False if the round was counted before. If the
+        model `says` something for the first time, that is a new result."""
         if number in (self._latest, self._fresh):
             return False  # this round has been counted
         if words in self._exchanges:
@@ -509,7 +512,8 @@ class Rounds:
         return False
 
     def refused(self, rule: str, what: str, number: int) -> int:
-        """Record a refusal in this round. Return the number of rounds with the same refusal."""
+        """Record a refusal in this round. Return the number of rounds with the same refusal, or 0 if the same request
+        may be allowed a moment later."""
         key = refusal_key(rule, what)
         if not key:
             return 0
@@ -561,7 +565,7 @@ class Echoes:
         return echo.times if echo.times and self._grows(echo, text) else 0
 
     def learn(self, agent: str, text: str, answer: str) -> None:
-        """Record an agent's answer."""
+        """Record an agent's answer to a text."""
         name = canonical(agent)
         echo, said = self._agents.get(name, _SILENCE), answer_digest(answer)
         grows = self._grows(echo, text)

@@ -49,7 +49,7 @@ _MEANS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # Endings that make another form of a word, and how many letters must be left of it: "miss" and "mission" are two words.
 _ENDINGS: Final = (("ing", 3), ("ed", 3), ("er", 3), ("ment", 3), ("or", 4), ("ly", 4), ("ation", 4), ("ion", 5))
-# Every request contains these, so they weigh little.
+# Many requests contain these words, whatever they ask for, so the words weigh little.
 LIGHT: Final = frozenset(["find", "look", "lookup", "search", "show"])
 
 
@@ -182,12 +182,14 @@ class Match:
 
 
 def enough(score: float, found: int, words: int, least: float) -> bool:
-    """Whether a card matches well enough, by its score and the number of words it has."""
+    """Whether a card matches a request of so many `words` well enough: its score is at least `least`, and the number of
+    its matching words, `found`, is at least two, or all of a request of up to `FEW` words."""
     return score >= least and found >= (words if words <= FEW else 2)
 
 
 def behind(matches: Sequence[Match], hindered: Mapping[str, str]) -> list[Match]:
-    """Return the matches with the agents that cannot be called now at the end, and the reason added."""
+    """Return the matches in their order, but with the agents that cannot be called now at the end, and the reason added
+    to `why`. `hindered` has the reasons of these agents by name."""
     free = [match for match in matches if match.card.name not in hindered]
     others = [match for match in matches if match.card.name in hindered]
     return free + [replace(one, free=False, why=f"{one.why}; {hindered[one.card.name]}") for one in others]
@@ -195,7 +197,8 @@ def behind(matches: Sequence[Match], hindered: Mapping[str, str]) -> list[Match]
 
 def choice(matches: Sequence[Match], certainty: Certainty = CALIBRATED) -> Match | None:
     """Return the match to delegate to, or None if no match is clear. A clear match lists exactly this capability, or it
-    fits and is ahead of the second by the margin. Agents that are free now come first."""
+    fits and its score is ahead of all others by the margin. If no match fits, return one with `can="*"`, if there is
+    any. Consider only the agents that are free now; if that gives no match, consider all."""
     margin = certainty.margin
     return _choice([match for match in matches if match.free], margin) or _choice(matches, margin)
 
@@ -292,7 +295,8 @@ class _Part(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A whole request. `whole` is the weight of all its words, including words that no card has."""
+    """A whole request. `whole` is the weight of all its words, including words that no card has. `alike` is the
+    semantic similarity of each agent, or None if there are no embeddings."""
 
     parts: list[_Part]
     whole: float
@@ -305,7 +309,8 @@ class _Asked(NamedTuple):
         return share if self.alike is None else (share + self.alike.get(name, 0.0)) / 2
 
     def best(self) -> list[str]:
-        """Return the agents with the best scores above the threshold for a listing."""
+        """Return the names of the agents with the best scores, at most `MATCHES`, the best first. Leave out scores
+        below the threshold for a listing."""
         if self.alike is not None:
             sums = {name: self.blended(name, self.share(name)) for name in self.alike}
             least = _LISTED
@@ -370,8 +375,8 @@ class Index:
         alike: Near | None = None,
         certainty: Certainty = CALIBRATED,
     ) -> list[Match]:
-        """Return the best matches `among` these agents (None: all), then the agents with `can="*"`. `alike` is the
-        semantic similarity of each agent, from 0 to 1."""
+        """Return the best matches `among` these agents (None: all), then the agents with `can="*"`. Return an empty
+        list if no word of `wanted` carries meaning. `alike` is the semantic similarity of each agent, from 0 to 1."""
         words = words_of(wanted)[:_WORDS]
         if not words:
             return []
@@ -443,7 +448,8 @@ def _is_direct(place: CardPart, parts: list[_Part]) -> bool:
 
 
 def _why(read: Sequence[CardPart], parts: list[_Part]) -> str:
-    """Return the part of the card that matches best and, unless it is a capability, its matching words."""
+    """Return the reason for a match: the part of the card that matches best and, unless it is a capability, its
+    matching words."""
 
     def points(place: CardPart) -> float:
         nearest = [max([part.near[word] for word in part.near.keys() & place.words], default=0.0) for part in parts]

@@ -23,8 +23,12 @@ NO_PURSE: Final[Purse] = {}
 
 
 class Lease(NamedTuple):
-    """A budget: an amount that may be spent. `users` counts the queued tasks that share it and may outlive its owner,
-    and the caps under it. `closing` says that its owner has ended; the lease closes when its last user ends."""
+    """A budget: an amount that may be spent. A "carve" is a reservation. `above` are the ids of the leases that it
+    draws on. Each part of the granted amount is `available`, `reserved` by holds, `lent` to leases below it, or
+    `spent`; `overrun` was spent in addition.
+
+    `users` counts the queued tasks that share the lease and may outlive its owner, and the caps under it. "closing"
+    says that its owner has ended; the lease closes when its last user ends. A "frozen" lease pays for nothing."""
 
     id: str
     unit: Unit
@@ -83,9 +87,10 @@ class LeaseMove(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """The money blocked for one call: `held` before the call is sent, `started` after that, `uncertain` if no cost was
-    reported. `until` is when an unsent hold expires; `hour` is when it was charged. `billed` is a bill, as JSON, that
-    was higher than the lease and therefore charged in part. `person` started the run, if one is named."""
+    """The money blocked for one call. `state` is "held" before the call is sent, "started" after that, "uncertain" if
+    no cost was reported. `until` is when an unsent hold expires, in microseconds since 1970; `hour` is when it was
+    charged, such as 2026-11-15T02, or "". `billed` is a bill, as JSON, that was higher than the lease and therefore
+    charged in part. `person` started the run, if one is named."""
 
     id: str
     task: str
@@ -128,7 +133,7 @@ class LeaseOpening(NamedTuple):
 
 
 def first_line(path: Path) -> Line:
-    """Return the leases that a charge changes."""
+    """Return the ids of the leases that a hold changes: the first line of a path, or no lease if the path is empty."""
     return path[0] if path else ()
 
 
@@ -399,8 +404,8 @@ class Book:
                 self._known[move.lease, move.unit] = lease.moved(move)
 
     def shorts(self, path: Path, unit: Unit, wanted: int, own: int = 0) -> list[Short]:
-        """Return the leases in the first line of a path that lack the amount; `own` is the amount that the caller holds
-        itself."""
+        """Return the leases in the first line of a path that are frozen or have less than `wanted`. `own` is the amount
+        in holds of the caller: they stay while it waits, so waiting does not make that amount available."""
         found: list[Short] = []
         for id_ in first_line(path):
             lease = self.lease(id_, unit)
@@ -411,13 +416,15 @@ class Book:
         return found
 
     def half_used(self, run: str, path: Path, unit: Unit, wanted: int) -> Lease | None:
-        """Return the lease of a run, if a payment from it leaves less than half: it may touch the run's last share."""
+        """Return the lease of a run if it is on the path and a payment of `wanted` would leave less than half of it
+        available, otherwise None. The caller then checks that the payment leaves the run's last share."""
         lease = self.lease(run, unit) if run in first_line(path) else None
         return lease if lease is not None and lease.available - wanted < lease.granted // 2 else None
 
     def charge(self, path: Path, unit: Unit, amount: int) -> list[list[Any]]:
-        """Return the leases that pay a bill without a hold: first the leases of the line, then the money above it. An
-        amount that no lease has is the overrun of the last one."""
+        """Return how a bill without a hold is paid, as steps: the id of a lease, the amount that it pays, and the
+        amount that it lacks, which is its overrun. The first line pays first, and the line above pays what its last
+        lease lacks."""
         steps: list[list[Any]] = []
         rest = amount
         for line in path:
@@ -437,8 +444,8 @@ class Book:
         return steps
 
     def close(self, id_: str, unit: Unit) -> list[list[Any]]:
-        """Close a lease whose owner has ended, and the leases above that only waited for it. Return the closed leases
-        in order."""
+        """Close a lease whose owner has ended, and the closing leases above that only waited for it. A lease in use
+        stays open. Return a row for each closed lease, in order."""
         closed: list[list[Any]] = []
         waiting = [id_]
         while waiting:
@@ -461,7 +468,7 @@ class Book:
             self._known[id_, unit] = lease._replace(state="closing")
 
     def leave(self, id_: str, unit: Unit) -> list[list[Any]]:
-        """Stop using a lease. Return the leases that close with that."""
+        """Remove one user from a lease. Return a row for each lease that closes with its last user, as `close` does."""
         self.move((LeaseMove(id_, unit, users=-1),))
         lease = self.lease(id_, unit)
         return self.close(id_, unit) if lease is not None and lease.state == "closing" else []

@@ -19,7 +19,8 @@ class LatePattern:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        """Compile the pattern. Python asks for a member here only while it is not set."""
+        """Compile the pattern, set its members, and return the named one. Python calls this only while a member is not
+        set."""
         compiled = re.compile(self._text, self._flags)
         for member in _MEMBERS:
             setattr(self, member, getattr(compiled, member))
@@ -27,5 +28,6 @@ class LatePattern:
 
 
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled when it is first used. It must be a value of its module."""
+    """Return a pattern that is compiled when it is first used. Assign it to a variable of a module: only there
+    `tests/test_patterns.py` finds it, to test that it takes time in proportion to its input."""
     return cast("re.Pattern[AnyStr]", LatePattern(text, flags))

@@ -34,8 +34,8 @@ class MoveMark(NamedTuple):
 
 
 def chosen(workspace: str, places: Iterable[str]) -> str:
-    """Return the database for a new workspace, by a rendezvous hash: another database takes its share of the new
-    workspaces from all others, and none moves between those."""
+    """Return the database for a new workspace, by a rendezvous hash: a database that is added to `places` takes its
+    share of the new workspaces from all others, and the choice among the others stays the same."""
     return max(places, key=lambda place: (hashlib.sha256(f"{place}\n{workspace}".encode()).digest(), place))
 
 

@@ -348,7 +348,8 @@ class StepSchedule:
         return ready
 
     def fail(self, step: str) -> list[StepEnd]:
-        """Mark a step as failed, and with it every waiting step that depends on it, directly or not. Return those."""
+        """Mark a step as failed, and with it every waiting step that depends on it, directly or not. Return these
+        dependent steps."""
         return self._give_up(step, "failed", "failed")
 
     def skip(self, step: str) -> list[StepEnd]:
@@ -448,8 +449,9 @@ class Signal(Protocol):
 
 
 class PlanOptions(NamedTuple):
-    """How a plan is run. `approve_steps` is called before each step, or is True if a person is asked; when `abort`
-    is set, no more steps start."""
+    """How a plan is run. `concurrency` is the number of steps that run at once. With `reveal`, members are given the
+    goal and the roster. `approve_steps` is called before each step, or is True if a person is asked. When `abort` is
+    set, no more steps start."""
 
     concurrency: int = AT_A_TIME
     reveal: bool = False

@@ -23,7 +23,8 @@ _HOW: Final = '"$0.50" or "0.50 USD"'
 
 
 def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 - the word of the domain
-    """Return an amount written as "$0.50" or "0.50 USD" in millionths of a dollar; 0 for nothing, None for no limit."""
+    """Return an amount written as "$0.50" or "0.50 USD" in millionths of a dollar. 0 stands for nothing and None for no
+    limit; both are returned as they are. Raise `BadInput` for any other value; `what` names it in the error."""
     if given is None:
         return None
     if isinstance(given, bool):
@@ -196,8 +197,8 @@ def cost(price: Price, usage: Usage) -> int:
 
 
 def worst(price: Price, input_tokens: int, max_output: int, tries: int = 1) -> int:
-    """Return the highest possible cost of a call: the full output at every try, and the whole input at its highest
-    price."""
+    """Return the highest possible cost of a call in millionths of a dollar: the full output at every try, and the whole
+    input at its highest price."""
     ways = readings(input_tokens, max_output)
     return countable(max(cost(price, usage) for usage in ways) * counted(tries, "tries", least=1))
 

@@ -32,8 +32,6 @@ from remit.core.records import NamedTuple
 from remit.core.trust import TRUSTED
 from remit.core.values import Json, encode
 
-# The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
-
 
 class Count(NamedTuple):
     """The figures that an event adds to the row of its run. `members` is appended text: the name of an agent that
@@ -380,8 +378,8 @@ def _schedule_removed(event: Event) -> list[Change]:
 
 
 def _schedule_fired(event: Event) -> list[Change]:
-    """Return the change after a planned time. Fired and skipped events both have all columns that they may change, so
-    that the last of them is enough."""
+    """Return the change of a schedule after a planned time. The events of started and of skipped runs have all columns
+    that they may change, so pruning keeps only the last of them."""
     row: Row = {column: event.data[column] for column in ("name", "next", "last", "last_task", "runs")}
     row["moved"] = event.seq
     return [Change("schedule", "fire", (cast("str", row["name"]),), row)]

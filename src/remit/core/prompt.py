@@ -100,8 +100,9 @@ class ReviewNote(NamedTuple):
 
 
 class HandedOn(NamedTuple):
-    """How a task came to its holder: the sender, the data handed over, the usage so far, and the results of parts that
-    were sent out."""
+    """How a task came to its holder: the sender ("" if it was not handed over), the data handed over, the usage so far,
+    and the results of parts that were sent out. `refused` is why the holder could not hand the task on, `failed` the
+    error of the agent that gave the task back, and `review` a result that a person sent back."""
 
     sender: str
     state: str
@@ -221,7 +222,7 @@ def _entries(heading: str, entries: Sequence[Passed]) -> list[str]:
 
 
 def entries_told(entries: Sequence[Passed], more: str = "") -> str:
-    """Return entries that a holder asked for, as text for a prompt."""
+    """Return entries that a holder asked for, as text for a prompt; `more` is a note at its end."""
     return "\n".join([*_entries("## Shared context", entries)[1:], *(["", f"[{more}]"] if more else [])])
 
 

@@ -123,8 +123,9 @@ class Reply(NamedTuple):
 
 class QuestionDraft(NamedTuple):
     """A question that is to be asked. `choices` are the possible answers; none means any text. `shows` is the action
-    that an approval permits. `seconds` is how long it stays open; None means as long as the task may run. `raises` is
-    the payment that lacks money; `suffix` tells the operation of this question from others of the same action."""
+    that an approval permits. `seconds` is how long it stays open; None means as long as the task may run. `about` has
+    further texts that the digest covers, such as the task. `raises` is the payment that lacks money; `suffix`
+    distinguishes the operation of this question from others of the same action."""
 
     kind: QuestionKind
     text: str

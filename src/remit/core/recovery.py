@@ -292,9 +292,10 @@ def _place(tried: ModelTry) -> str:
 def recovery(
     choices: Sequence[Choice], start: Situation, *, until: int, trim: int = 0, waits: Sequence[int] = WAITS
 ) -> Generator[ModelTry, Situation, GaveUp | None]:
-    """Yield the next try for each failure that is sent in. End when a try succeeds, or with `GaveUp` when nothing is
-    left to try. The same situations yield the same tries, so a caller can make the first try itself and start this
-    generator only if that fails."""
+    """Yield the next try for each failure that is sent in. Return None when a try succeeds, or `GaveUp` when nothing is
+    left to try or the time `until` is reached. If no model is available, wait for the first one, at most once for each
+    of `waits`, which are the pauses in microseconds after failures without a cooldown. The same situations yield the
+    same tries, so a caller can make the first try itself and start this generator only if that fails."""
     search: _Search | None = None  # created on demand: usually the first model answers
     found: ModelTry | GaveUp | None = _only_try(choices, start, until, trim)
     situation = start

@@ -109,7 +109,7 @@ class Pass:
     data: str | None = None  # as JSON text; None if there is none
     microseconds: int | None = field(init=False, repr=False, default=None)
     patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: the runtime's default
-    # Whether it has more than an agent and a text. A field, because every hop asks three times.
+    # Whether the pass has more than an agent and a text. A field, because each delegation reads it three times.
     further: bool = field(init=False, repr=False, compare=False, default=False)
 
     if TYPE_CHECKING:  # what callers may pass; stored in one normal form
@@ -231,7 +231,8 @@ class Rights(NamedTuple):
     kit: Kit = Kit()
 
     def passed_on(self, wish: "Gives", session: str) -> "Rights":
-        """Return the rights that a wish passes on: only those that the holder has itself."""
+        """Return the rights that a wish passes on: only those that the holder has itself. Raise `BadInput` for all
+        tools if the holder may use all except some."""
         if wish.tools is ANY and self.kit.names is ANY and self.kit.denied:
             raise BadInput("tools='*' cannot be passed on by an agent whose card denies some; name the tools")
         tools = allow.both(self.kit.names, wish.tools)
@@ -274,7 +275,7 @@ class Passing(NamedTuple):
 
 
 class PassingData(TypedDict):
-    """The same as JSON."""
+    """A `Passing` as JSON."""
 
     sees: list[str]
     writes: list[str]
@@ -517,6 +518,7 @@ def kit(remit: Remit, card: Card, *, inner: bool = False) -> Kit:
 
 
 def expires(bounds: Bounds, now: int, lasts: int = DELEGATION_TIME) -> int:
-    """Return when a task with this much time expires in the store. Every task expires."""
+    """Return when a task expires in the store: `lasts` microseconds after `now`, or at its deadline if that is earlier.
+    Every task expires."""
     until = now + lasts
     return until if bounds.deadline is None else min(until, bounds.deadline)

@@ -142,7 +142,7 @@ def normal(sees: Sees) -> Sees:
 
 
 def _held_loosely(one: Scope, sees: frozenset[Scope]) -> bool:
-    """Whether the same entry is included at any version."""
+    """Whether `one` is a version of an entry that `sees` includes at any version."""
     return one.version is not None and one.address in sees
 
 

@@ -222,12 +222,13 @@ class Figures:
             self.breakers[name] = breaker
 
     def charge(self, model: str, charge: Outlay) -> None:
-        """Add what was spent for a model; "" for what no model was paid."""
+        """Add the spending for a model; `model` is "" for spending that belongs to no model."""
         known = self.models.get(model)
         self.models[model] = charge if known is None else known.plus(charge)
 
     def charges(self) -> dict[str, Outlay]:
-        """Return the spending by model. Amounts that were counted before models were have none."""
+        """Return the spending by model. Spending that belongs to no model, or was counted when the statistics had no
+        models yet, is under ""."""
         known = self.models.values()
         rest = (self.counts[name] - sum(getattr(one, name) for one in known) for name in ("credits", "tokens"))
         before = Outlay(*rest)

@@ -69,7 +69,8 @@ def _members(item: object) -> frozenset[str]:
 
 
 def own_groups(given: object) -> Groups:
-    """Return the groups that an owner defines: for each name, its tools and built-in groups."""
+    """Return the groups that an owner defines: the tools of each, by name, with built-in groups replaced by their
+    members. Raise `BadInput` for an invalid or built-in name, and for a group of no tools or of all."""
     if not isinstance(given, Mapping):
         raise BadInput(f"groups is a mapping from a group's name to its tools, not {shown(given)}")
     return MappingProxyType({_own_name(name): _group_tools(name, its) for name, its in cast("_Given", given).items()})

@@ -139,7 +139,8 @@ def summary(text: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return the beginning and the end of a long text, with a note of how much is left out between them."""
+    """Return `most` characters from the beginning and the end of a long text, with a note of how many are left out
+    between them. Return a text that is at most `EXCERPT_NOTE` characters longer than `most` as it is."""
     if len(text) <= most + EXCERPT_NOTE:
         return text
     tail = most // 3

@@ -34,7 +34,7 @@ class ContentReader(Protocol):
     """An open content."""
 
     def read(self) -> bytes:
-        """Return the next part, of at most `PART` bytes; nothing at the end."""
+        """Return the next part, of at most `PART` bytes, or `b""` at the end."""
         ...
 
     def close(self) -> None: ...

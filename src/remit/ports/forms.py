@@ -10,7 +10,8 @@ class Form(Protocol):
     not fit."""
 
     def read(self, value: Json, what: str) -> Any:
-        """Return the object that a value describes."""
+        """Return the object that a JSON value describes. Raise `BadInput`, whose message calls the value `what`, if it
+        does not fit."""
         ...
 
     def write(self, answer: object, what: str) -> Json:

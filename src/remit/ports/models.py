@@ -22,8 +22,8 @@ Hear: TypeAlias = Callable[[str], None]  # gets the text of an answer piece by p
 
 class TextChunk(NamedTuple):
     """A piece of a model's answer while it is streamed. `begins` marks the first piece of an answer: pieces of an
-    earlier try at the same answer are void. For a listener that joins later, the first piece is all that was said so
-    far. Secrets are removed from it."""
+    earlier try at the same answer are void. For a listener that joins later, the first piece is the whole text so far.
+    Secrets are removed from the text."""
 
     agent: str
     task: str
@@ -92,7 +92,7 @@ class Position(NamedTuple):
 
     `talk` names the conversation within its turn and `begins` is the digest of its first request. `told` is the text
     that this request adds to the conversation, in a form that the adapter can read again; `framework` names the format
-    of `told` and of the answer. `saw` lists the slices of the context receipt that came with it.
+    of `told` and of the answer. `saw` lists the slices of the context receipt that came with `told`.
     """
 
     talk: str

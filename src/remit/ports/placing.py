@@ -69,7 +69,7 @@ class Member(Database, Protocol):
 
     def membership(self) -> Membership | None: ...
     def placed(self, workspace: str) -> str | None:
-        """Return the database in which a workspace lives, as this one knows if it is the home."""
+        """Return the recorded name of the database in which a workspace lives, or None. Only the home has records."""
         ...
 
     def has(self, workspace: str) -> bool:

@@ -126,7 +126,8 @@ class Vault(Protocol):
 
     def seal(self, workspace: str, name: str, secret: Secret) -> Sealed: ...
     def open(self, workspace: str, name: str, sealed: Sealed) -> Secret:
-        """Return the secret that was encrypted for this workspace and name. Raise if it cannot be decrypted."""
+        """Return the secret that was encrypted for this workspace and name. Raise `StoreError` if it cannot be
+        decrypted."""
         ...
 
 
@@ -174,7 +175,7 @@ class Teller(Protocol):
     async def tell(self, workspace: str, inquiry: Inquiry) -> str:
         """Deliver a question. Return the channel's own id for it.
 
-        A question may be delivered more than once, always with the same id. Raise `Down` to be retried, and
+        A question may be delivered more than once, always with the same `inquiry.id`. Raise `Down` to be retried, and
         `Undeliverable` if a retry is useless.
         """
         ...

@@ -33,7 +33,8 @@ no_fault: Final[Fault] = bool
 
 
 class DoneBefore(NamedTuple):
-    """An operation that is recorded as done, with its answer: it was done under another id."""
+    """An operation to record as done without doing it, because it was done under another id: its new id, its answer,
+    and the event that is recorded for it."""
 
     op: str
     answer: Json
@@ -157,12 +158,12 @@ class WordsCarrier(Protocol):
     """A database that can also stream the text of models between processes. This is optional."""
 
     def words(self, workspace: str) -> WordsLine | None:
-        """Return the line of a workspace, or None if its words stay in this process."""
+        """Return the stream of a workspace, or None if the text of its models stays in this process."""
         ...
 
 
 class Database(Protocol):
-    """The home of stores. `lasting` says whether its data outlives the process."""
+    """A database of workspaces; each has a `Store`. `lasting` says whether the data outlives the process."""
 
     @property
     def lasting(self) -> bool: ...
@@ -177,13 +178,13 @@ class Database(Protocol):
         ...
 
     def server_time(self) -> int | None:
-        """Return the server's time, or None if there is no server, and so no other clock."""
+        """Return the server's time in microseconds since 1970, or None if there is no server, and so no other clock."""
         ...
 
     def workspaces(self) -> list[str]: ...
     async def opened_by(self, access: str) -> str | None:
-        """Return the workspace that has the access key of this id; None if none has it, or two have it. It is the only
-        read by something else than the name of a workspace."""
+        """Return the name of the workspace that has the access key of this id, or None if no workspace or two of them
+        have it. This query reads all workspaces, because a key does not name its workspace."""
         ...
 
     @property

@@ -29,10 +29,11 @@ class TalkLike(Protocol):
     """A conversation with a model that is recorded position by position: requests and answers.
 
     `sent` is the conversation so far as messages of the framework. The adapter keeps it and builds the next request
-    from it and from what is new. `given` is the same as the framework knows it. `before` has the earlier runs of the
-    session as such messages; None until the adapter has read them. `tail` is the part that the latest request added by
-    itself, None if messages came with it. `hops` lists the calls in its answer that pass the conversation to another
-    agent inside the framework. `from_record` says whether the answer before the next request came from the record.
+    from it and the new messages. `given` are the messages of the framework's latest request and its answer, to find out
+    whether the framework rewrites them. `before` has the earlier runs of the session as messages; None until the
+    adapter has read them. `tail` are the messages that the framework added with its latest request; None if remit added
+    text to them. `hops` lists the calls in an answer that pass the conversation to another agent inside the framework.
+    `from_record` says whether the answer before the next request came from the record.
     """
 
     sent: list[Any]
@@ -58,11 +59,13 @@ class TalkLike(Protocol):
         ...
 
     async def recall(self, framework: str) -> KeptAnswer | None:
-        """Return the record at the next position and advance, or None if the model must be asked."""
+        """Return the record at the next position and advance, or None if the model must be asked. Raise the error of
+        `lost_error` if the record is of another framework or cannot be read."""
         ...
 
     async def news(self) -> str:
-        """Take the messages that arrived since the last request, as text; "" if there are none."""
+        """Take the messages that arrived since the last request. Return them, and notes of the engine, as text for the
+        next request; "" if there are none."""
         ...
 
     async def tell(self, told: str, results: int) -> None:
@@ -80,20 +83,21 @@ class TalkLike(Protocol):
         ...
 
     def warning(self) -> str:
-        """Take the warning for a model that makes no progress; "" if it makes some."""
+        """Return the warning that the model makes no progress, and clear it. Return "" if there is none."""
         ...
 
     async def result(self, call: str) -> tuple[Json] | None:
-        """Return the recorded result of an earlier run's tool call, or the note that the call was started, by its id;
-        None if there is neither."""
+        """Return the recorded result of an earlier attempt's tool call, by its id, in a one-tuple. If only the start of
+        the call is recorded, return a note that it may have been done. Return None if nothing is recorded."""
         ...
 
     def was_used(self, call: str) -> bool:
-        """Whether this run has reached the tool call with this id."""
+        """Whether this attempt has reached the tool call with this id."""
         ...
 
     def lost_error(self, why: str) -> BaseException:
-        """Return the exception to raise when the recorded conversation cannot be continued."""
+        """Mark the conversation as lost. Return the exception to raise because its record cannot be continued; `why` is
+        the reason."""
         ...
 
 
@@ -119,7 +123,9 @@ class TurnLike(Protocol):
     @property
     def tools(self) -> Container[str]: ...
     def progress(self, text: str, fraction: float | None = None, *, every: float = 0) -> bool:
-        """Report the progress of the task. Return whether the report was made."""
+        """Report the progress of the task; `fraction` is the finished part, from 0 to 1. With `every`, skip the report
+        if the last one was less than so many seconds ago, unless `fraction` is 1. Return whether the report was
+        made."""
         ...
 
     def mark_untrusted(self, source: str, text: str = "") -> None: ...

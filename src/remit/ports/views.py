@@ -76,7 +76,8 @@ class ArtifactRow(NamedTuple):
 
 
 class RunAge(NamedTuple):
-    """The first task of a run, with the fields that show the run's age."""
+    """The first task of a run: its id, the number of its first event, and when it was requested and ended, in
+    microseconds since 1970."""
 
     id: str
     began: int
@@ -158,9 +159,9 @@ class RunLine(NamedTuple):
 
 
 class RunVitals(NamedTuple):
-    """The present state of a run: the levels of its tasks, its tasks by state, the processes that have its running
-    tasks, the credits that its open calls hold and those that it was given (None: no limit of its own), its open
-    questions, and the time of the latest event of a run with an open task."""
+    """The present state of a run: how many levels its tasks have, the number of its tasks by state, the processes that
+    have its running tasks, the credits that its open calls hold and those that it was given (None: no limit of its
+    own), the number of its open questions, and the time of its latest event (None: no task is open)."""
 
     depth: int
     states: dict[str, int]
@@ -172,8 +173,9 @@ class RunVitals(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Which events to read: all conditions must hold. Events come in order of `seq`: the first `limit` of them, or with
-    `latest` the last. Without a limit, all. `label` narrows the search to the chapters with this mark of a task."""
+    """Which events to read: all conditions must hold. `since` and `until` are times; `after` and `before` are numbers
+    of events, excluded. Events come in order of `seq`: the first `limit` of them, or with `latest` the last. Without a
+    limit, all. `label`, as `core.events.mark` writes it, skips the chapters in which no task with this label began."""
 
     run: str | None = None
     session: str | None = None
@@ -218,7 +220,8 @@ class JournalView(Protocol):
         ...
 
     def last_before(self, at: int) -> int:
-        """Return the number of the last event that may have happened before then; no later one did."""
+        """Return the number of an event after which no event happened before the time `at`. Some events up to it may
+        have happened later."""
         ...
 
     def gap_before(self, seq: int) -> Gap | None:
@@ -226,7 +229,7 @@ class JournalView(Protocol):
         ...
 
     def gaps_around(self, first: int, last: int) -> list[Gap]:
-        """Return the gaps that begin or end within this range or touch it, in order."""
+        """Return the gaps that overlap this range of events or are adjacent to it, in order."""
         ...
 
     def gaps_stated(self, seq: int) -> list[Gap]:
@@ -277,7 +280,7 @@ class TaskView(Protocol):
         ...
 
     def spawned(self, parent: str) -> int:
-        """Return the number of unfinished tasks that it spawned."""
+        """Return the number of unfinished tasks that the task `parent` spawned."""
         ...
 
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
@@ -322,24 +325,25 @@ class TaskView(Protocol):
         ...
 
     def roots(self, after: int, limit: int) -> list[RunAge]:
-        """Return the first tasks of runs after that one, in the order in which they began."""
+        """Return the first tasks of the runs that began after event number `after`, in the order of their beginning."""
         ...
 
     def prunable(self, run: str, before: int) -> list[tuple[str, str, int]] | None:
-        """Return every task of a run with its state and end. Return None if the run cannot be pruned: a task is open or
-        ended after `before`, or this is true of another task in a retry lineage that reaches into the run."""
+        """Return the id, the state and the time of the end of every task of a run. Return None if the run cannot be
+        pruned: a task is open or ended at `before` or later, or this is true of another task in a retry lineage that
+        reaches into the run."""
         ...
 
     def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
-        """Return every task of a run with its state and end."""
+        """Return the id, the state and the time of the end (None: it is open) of every task of a run."""
         ...
 
     def ids_like(self, start: str, limit: int, *, runs: bool = False) -> list[str]:
-        """Return ids with this prefix, in order; with `runs`, only those of runs."""
+        """Return the ids of tasks with this prefix, in order; with `runs`, only those of runs."""
         ...
 
     def ids_ending(self, ending: str, limit: int, *, runs: bool = False) -> list[str]:
-        """Return ids with this ending, in the same way."""
+        """Return the ids of tasks with this ending, in order; with `runs`, only those of runs."""
         ...
 
 
@@ -412,7 +416,8 @@ class AgentView(Protocol):
 
     def breakers(self) -> list[tuple[str, Breaker, int]]: ...
     def coolings(self) -> dict[str, Cooling]:
-        """Return the models and keys that have failed recently."""
+        """Return the cooldowns of models and keys by the names that `core.recovery.resting` returns, also those that
+        are over."""
         ...
 
     def cooling_set_at(self, name: str) -> int | None:
@@ -432,7 +437,7 @@ class EntryView(Protocol):
     def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
     def by_key(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
     def retired(self, namespace: str, key: str) -> Retired:
-        """Return the versions that are used up at this address."""
+        """Return the versions that a new entry at this address must not use again."""
         ...
 
     def expired(self, now: int, limit: int) -> list[tuple[str, str, int]]: ...
@@ -526,7 +531,8 @@ class LedgerView(Protocol):
         ...
 
     def metered(self, scope: str, name: str, unit: MeterUnit, since: str) -> int:
-        """Return the spending of the workspace, an agent, a session or a person after that hour."""
+        """Return the spending of the workspace, an agent, a session or a person from the hour `since` on. `scope` says
+        which of them, and `name` is its name, "" for the workspace."""
         ...
 
     def meter(self, scope: str, name: str, unit: MeterUnit, hour: str) -> int | None:

@@ -24,7 +24,8 @@ _BEGINS: Final = ("task.claimed", "task.started")
 
 
 class EarlierAttempt(NamedTuple):
-    """An attempt that did not end the task. Only attempts that failed, or whose process died, count."""
+    """An attempt that ended and did not end the task: it failed, its worker released it, or its process died. `at` is
+    its end. `elapsed` is in microseconds, None if the events do not have its start."""
 
     how: str
     at: int
@@ -34,9 +35,10 @@ class EarlierAttempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Everything known about a task. `below` counts its subtasks by state, `why` is the reason of a cancellation in
-    progress. `credits` is its own spending without subtasks, `questions` are its questions to people, `models` and
-    `tools` its model requests and tool calls, `labels` those of its run."""
+    """Everything known about a task. `attempts` is the most attempts that it may have; `earlier` are those that did not
+    end it. `below` counts its subtasks by state. `why` is the reason of its latest cancellation, or "". `credits` is
+    its own spending without subtasks, `questions` are its questions to people, `models` and `tools` its model requests
+    and tool calls, `labels` those of its run."""
 
     record: Record
     task: str

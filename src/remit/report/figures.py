@@ -51,10 +51,10 @@ def short(number: int) -> str:
 
 
 def money(amount: int) -> str:
-    """Return an amount as $0.02, or -$0.02 for a refund."""
+    """Return an amount in millionths of a US dollar as $0.02, or -$0.02 for a refund."""
     return f"-{dollars(-amount)}" if amount < 0 else dollars(amount)
 
 
 def decimal(amount: int) -> str:
-    """Return an amount in US dollars for a program: 0.02."""
+    """Return an amount in millionths of a US dollar as dollars for a program: 0.02."""
     return money(amount).replace("$", "")

@@ -25,7 +25,7 @@ class Look(NamedTuple):
 
     `mark` stands before a name, `role` selects the colour, `word` follows a number of tasks in a sentence. `sign` is
     the path drawn into the dot of a picture, for readers who cannot see the colour. `dot` is hollow while the task
-    runs. `line` is the outline of the card.
+    is open. `line` is the outline of the card.
     """
 
     mark: str

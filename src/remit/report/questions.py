@@ -335,8 +335,8 @@ def _is_flat(value: Json) -> bool:
 
 
 def _small(value: Json, parts: int = 0) -> int:
-    """Return the number of parts of a value, up to more than fit on a line; a text that does not fit counts as too
-    many."""
+    """Return `parts` plus the number of parts of a value. Stop counting when they do not fit on a line; a text that
+    does not fit counts as too many."""
     parts += 1
     if isinstance(value, str):
         return parts if len(value) <= _SMALL_TEXT and "\n" not in value else _SMALL_PARTS + 1

@@ -69,8 +69,8 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SpendPoint:
-    """The spending of one day, agent and model, or of those of them by which a series is grouped; the others are
-    empty. `day` is in UTC. The figures are those of `SpendLine`."""
+    """The spending of one day, agent and model. If a series is not grouped by one of these three, that one is empty.
+    `day` is in UTC. The figures are those of `SpendLine`."""
 
     day: str
     agent: str
@@ -88,7 +88,8 @@ class SpendPoint:
 
 
 def spend_points(days: Mapping[int, Mapping[str, Figures]], by: SpendOver) -> list[SpendPoint]:
-    """Return the spending in the statistics of agents by day, in order."""
+    """Return the spending grouped `by` day, agent, model or several of these, in their order. `days` has the statistics
+    of each agent by the start of the day, in microseconds since 1970."""
     chosen, sums = by.split(","), dict[tuple[str, str, str], Outlay]()
     for start, agents in days.items():
         for agent, figures in agents.items():
@@ -128,8 +129,9 @@ class Spends:
         return lease == ACCOUNT or (lease != "" and self._backed(lease, unit))
 
     def result(self, account: Mapping[Unit, int] | None = None, uncertain: int = 0) -> Spending:
-        """Return the result. `account` is the total spending of the account, to compute that of pruned runs;
-        `uncertain` is the total of uncertain cost. For a part of the time neither is known."""
+        """Return the spending. `account` is the total spending of the account in each unit: the part that no charge
+        explains is that of pruned runs. `uncertain` is the total of uncertain cost. Leave both out for a part of the
+        time, for which they are unknown; then there is no line for pruned runs."""
         lines = [SpendLine(name, *sums) for name, sums in self._sums.items()]
         lines.sort(key=lambda line: line.name if self._by == "day" else (-line.credits, -line.tokens, line.name))
         pruned = None if account is None else self._pruned(account, uncertain - sum(line.uncertain for line in lines))

@@ -175,6 +175,7 @@ def _at_work(node: Node) -> bool:
 
 
 def waits_for(node: Node) -> list[Node]:
-    """Return the tasks that it waits for. A task does not wait for those that it submitted or spawned."""
+    """Return the open tasks that a task waits for. A running task waits for those that it delegated; in any other state
+    it also waits for those that it submitted or spawned."""
     ways = ("delegate",) if node.state == "running" else WAYS
     return [child for child in node.children if child.asked_how in ways and child.state in lifecycle.OPEN]

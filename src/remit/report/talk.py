@@ -57,7 +57,7 @@ class TalkLine(NamedTuple):
 
 @dataclass(slots=True)
 class TaskTalk:
-    """The conversation of one task's models, in the order of the record."""
+    """The conversation of one task's models, in the order of the journal. `about` is the text of the task."""
 
     task: str
     agent: str
@@ -65,7 +65,8 @@ class TaskTalk:
     lines: list[TalkLine] = field(default_factory=list[TalkLine])
 
     def restart(self, turn: int) -> None:
-        """Mark the lines of a turn, from this one on, as lost: another conversation replaces them."""
+        """Mark the lines from index `turn` on, where the current turn begins, as lost: a new conversation replaces
+        them."""
         self.lines[turn:] = [line._replace(lost=True) for line in self.lines[turn:]]
 
 

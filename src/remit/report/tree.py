@@ -41,8 +41,8 @@ class Refusal:
 
 
 class HandoffMade(NamedTuple):
-    """The end of a turn that handed the task over: to one agent, or in parts to several. `sent_back` is the person who
-    sent its result back to the same agent."""
+    """The end of a turn that handed the task over: to one agent, or in parts to several. `elapsed` is the duration of
+    the turn in microseconds. If a person sent the result back to the same agent, `sent_back` is that person."""
 
     at: int
     sender: str
@@ -155,11 +155,11 @@ class Node:
         return self.trail[-1].at if self.trail else self.started_at
 
     def elapsed(self, now: int) -> int:
-        """Return how long the task has been running; time in the queue does not count."""
+        """Return for how many microseconds the task has been running; time in the queue does not count."""
         return (self.ended_at if self.ended_at is not None else now) - self.started_at if self.begun else 0
 
     def queued(self, now: int) -> int:
-        """Return how long the task waited in the queue."""
+        """Return for how many microseconds the task waited in the queue before its first start."""
         if self.begun:
             return self.started_at - self.asked_at
         return (self.ended_at if self.ended_at is not None else now) - self.asked_at
@@ -269,7 +269,8 @@ def _origin(event: Event) -> str:
 
 
 def tree(events: Iterable[Event]) -> Node | None:
-    """Return a run as a tree of tasks, in the order they started, or None if there is no such run."""
+    """Return the run that these events record, as a tree of tasks in the order they started. Return None if no event
+    starts a task."""
     growing = Growing()
     for event in events:
         growing.add(event)
@@ -277,7 +278,8 @@ def tree(events: Iterable[Event]) -> Node | None:
 
 
 def part_of(events: Iterable[Event], task: str) -> Node:
-    """Return the part of a run below one of its tasks. Raise `NotFound` if its events are missing."""
+    """Return one task of a run with its subtasks; `events` are those of the run. Raise `NotFound` if they do not start
+    the task."""
     root = tree(events)
     part = next((node for node in root.walk() if node.id == task), None) if root is not None else None
     if part is None:
@@ -501,7 +503,7 @@ class Stay(NamedTuple):
 
 
 def stays(node: Node) -> list[Stay]:
-    """Return the stays of a task, one for each holder; most tasks have one."""
+    """Return the stays of a task in order: one, and one more for each handoff to a single agent."""
     ended: list[Stay] = []
     holder, start, began, came = node.first, node.started_at, 0, None
     for at, handoff in enumerate(node.trail):

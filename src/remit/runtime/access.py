@@ -46,8 +46,9 @@ class WorkspaceAccess:
         text is `made.key.reveal()`. It is shown only now.
 
         `scopes` are "read", "run" (includes read), "approve" (includes read) and "admin" (includes all). `expires` is a
-        duration or a moment; None makes an access key that does not expire. With `agent` its requests are made in the
-        name of that agent's card. `bounds` limit everything that is requested with it."""
+        timedelta, a number of seconds, or an aware datetime; None makes an access key that does not expire. With
+        `agent`, its requests are made in the name of that agent's card. `bounds` limit everything that is requested
+        with it."""
         wanted = WantedAccess(
             line(name, "the name of an access key", NAME_LIMIT),
             core.scopes(scopes),

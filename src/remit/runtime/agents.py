@@ -23,8 +23,8 @@ class WorkspaceAgents:
         self._opening = opening
 
     async def find(self, wanted: str, *, limit: int = BEST) -> list[Match]:
-        """Return the agents that match, best first, each with its score and the reason. Agents that cannot be called
-        now, because their breaker is open or they are busy, come last."""
+        """Return the agents that match a wanted capability, best first, each with its score and the reason. Agents that
+        cannot be called now, because their breaker is open or they are busy, come last."""
         plain(wanted, "a capability", 1_000)
         between(limit, "limit", 1, MATCHES)
         try:

@@ -19,8 +19,9 @@ from remit.runtime.opening import Opening
 
 
 class StoredArtifact(NamedTuple):
-    """A file of a workspace: its reference, and who saved it in which task; empty for a person. `at` is when, in
-    microseconds since 1970, and `saved` the same as a datetime."""
+    """A file of a workspace: its reference, and the run, task and agent that saved it or, if the list was read without
+    the save, that referred to it. They are empty for a person. `at` is the time of that event in microseconds since
+    1970, `saved` the same as a datetime."""
 
     artifact: Artifact
     run: str
@@ -59,7 +60,7 @@ class WorkspaceArtifacts:
         op: str = "",
         by: str = "",
     ) -> Artifact:
-        """Save a file and return the reference to it: bytes, a `pathlib.Path`, or an iterator of bytes.
+        """Save a file, given as bytes, a `pathlib.Path` or an iterator of bytes, and return the reference to it.
 
         Write the reference into an entry, or into the text of a task, to give the file to an agent. Until then nothing
         but the journal refers to it, and `prune` removes it when it is old.
@@ -79,7 +80,7 @@ class WorkspaceArtifacts:
         return self._files.open(artifact, rows, _always)
 
     async def list(self, *, run: str | None = None, limit: int = 100) -> "list[StoredArtifact]":
-        """Return the files, the latest first, each content once; with `run`, those that its events refer to."""
+        """Return the files, the latest first, each content once; with `run`, those that events of this run refer to."""
         most = checked_limit(limit)
         if run is not None:
             name = line(run, "a run's id", NAME_LIMIT)
@@ -93,7 +94,7 @@ class WorkspaceArtifacts:
 
 
 class _Recording(NamedTuple):
-    """How an owner's save is recorded: with the same `op` again, it is one action."""
+    """The recording of an owner's save as an action: with the same `op` again, it is the same action."""
 
     files: ArtifactFiles
     act: Act
@@ -114,7 +115,8 @@ def _latest(view: View, most: int) -> list[StoredArtifact]:
 
 
 def _once(rows: list[ArtifactRow]) -> list[StoredArtifact]:
-    """Return each content once, as the event says that saved it, or else the latest that refers to it."""
+    """Return each content once, as described by the latest event that saved it or, without one, that refers to it. The
+    rows are the latest first."""
     found: dict[str, ArtifactRow] = {}
     for row in rows:
         before = found.get(row.digest)

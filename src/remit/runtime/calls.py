@@ -62,7 +62,8 @@ CallScope: TypeAlias = Literal["read", "run", "approve", "admin"]
 
 
 class TaskMade(NamedTuple):
-    """The task that a call submitted, retried or forked."""
+    """The task that a call submitted, retried or forked. `existing` says that an equal request had created it
+    before."""
 
     id: str
     existing: bool = False
@@ -229,8 +230,8 @@ def argument_json(value: object) -> Json:  # noqa: PLR0911 - one line for each k
 
 
 def arguments_from_json(call: RemoteCall, given: Mapping[str, Json]) -> dict[str, Any]:
-    """Return the arguments of a call from the JSON of a client. Raise `BadInput` for a time, a plan or bounds that are
-    none; all other arguments are checked by the method that gets them."""
+    """Return the arguments of a call from the JSON of a client. Raise `BadInput` for an invalid time, plan or bounds.
+    The method that gets the other arguments checks them."""
     arguments: dict[str, Any] = dict(given)
     for name in call.times:
         if arguments.get(name) is not None:
@@ -306,7 +307,7 @@ def restored(hint: Any, data: Any) -> Any:  # noqa: PLR0911 - one line for each 
 
 
 def _chosen(parts: Sequence[Any], data: object) -> Any:
-    """Return the part of a union that the data is of."""
+    """Return the type of a union that JSON data has the form of, or `Json` if no type of objects or lists fits."""
     kinds = [part for part in parts if part is not NoneType]
     if isinstance(data, dict):
         return next((kind for kind in kinds if _is_made_of_fields(kind) or get_origin(kind) is dict), Json)
@@ -342,7 +343,8 @@ def _from_json(kind: type[Any], data: Any) -> Any:  # noqa: PLR0911 - one line f
 
 
 def error_data(error: RemitError) -> dict[str, Json]:
-    """Return an error as JSON: its class as a `code` such as `not-found`, its sentence, and the fields of its class."""
+    """Return an error as JSON: its class as a `code` such as `not-found`, its sentence, whether it is retryable, and
+    the fields of a `Refused` or a `Failed`."""
     data: dict[str, Json] = {"code": code_of(type(error)), "detail": str(error), "retryable": error.retryable}
     if isinstance(error, Refused):
         data["rule"] = error.rule
@@ -352,8 +354,8 @@ def error_data(error: RemitError) -> dict[str, Json]:
 
 
 def error_restored(data: Mapping[str, Any], given: Mapping[str, Json] | None = None) -> RemitError:
-    """Return the error that `error_data` made JSON of, about a call with these arguments; of an unknown class, a plain
-    `RemitError`."""
+    """Return the error from the JSON of `error_data`, for an unknown class as a plain `RemitError`. `given` are the
+    arguments of the call, which `with_echo` puts into the sentence."""
     kind = _kinds(RemitError).get(str(data.get("code")), RemitError)
     sentence = with_echo(str(data.get("detail", "")), given or {})
     if issubclass(kind, Refused):
@@ -365,7 +367,8 @@ def error_restored(data: Mapping[str, Any], given: Mapping[str, Json] | None = N
 
 
 def without_echo(sentence: str, given: Mapping[str, Json]) -> str:
-    """Return a sentence about a call that repeats no argument: the place of each is marked with its name."""
+    """Return the sentence of an error with a mark, such as `⟦agent⟧`, in place of each argument of the call that it
+    quotes: the answer of a server repeats no argument."""
     for name, text in _texts(given):
         sentence = sentence.replace(shown(text), f"⟦{name}⟧")
         if len(text) >= _LONG and not name.startswith("#"):
@@ -374,7 +377,7 @@ def without_echo(sentence: str, given: Mapping[str, Json]) -> str:
 
 
 def with_echo(sentence: str, given: Mapping[str, Json]) -> str:
-    """Return the sentence that `without_echo` was given: the client knows its arguments."""
+    """Return a sentence of `without_echo` with the arguments in place of their marks: the client knows them."""
     for name, text in _texts(given):
         sentence = sentence.replace(f"⟦{name}⟧", shown(text)).replace(f"⟦={name}⟧", text)
     return sentence
@@ -384,7 +387,8 @@ _LONG: Final = 8  # characters; a shorter text may be a part of a word
 
 
 def _texts(given: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """Return the texts among the arguments with their names, the longest first; a name itself has its place."""
+    """Return the texts in the arguments as (name, text), the longest text first. Item 0 of a list is called `name.0`,
+    and the name of the first argument is itself a text, called `#0`."""
     texts = [(name, value) for name, value in given.items() if isinstance(value, str) and value]
     texts += [(f"#{place}", name) for place, name in enumerate(given)]
     for name, value in given.items():

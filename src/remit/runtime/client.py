@@ -80,7 +80,7 @@ _AGAIN_SECONDS: Final = 0.5
 
 
 class RemoteWire(Protocol):
-    """The way of a call to a server and back."""
+    """The connection of a client to a server: it sends calls and files, and returns the answers."""
 
     @property
     def where(self) -> str: ...
@@ -90,7 +90,8 @@ class RemoteWire(Protocol):
         ...
 
     async def call(self, name: str, given: dict[str, Json]) -> Json:
-        """Make a call, and return its answer. Raise the error that the server returns, `NoServer` if none answers."""
+        """Make a call, and return its answer. Raise the error that the server reports, or `NoServer` if no server
+        answers."""
         ...
 
     async def save_file(self, parts: Callable[[], AsyncIterator[bytes]], file: SentFile) -> Json:
@@ -236,7 +237,7 @@ class RemoteTasks(RemoteGroup):
 
 class RemoteFollow:
     """The events of a server that `journal.follow` selects. If the connection is lost, it continues after the last
-    event that arrived; it ends with an error when no server has answered for a minute."""
+    event that arrived. It raises `NoServer` when no server has answered for a minute."""
 
     def __init__(self, wire: RemoteWire, which: dict[str, Json], *, live: bool, from_now: bool) -> None:
         self._wire = wire
@@ -260,7 +261,8 @@ class RemoteFollow:
         return self._events() if self._live else self._pages()
 
     async def next(self, timeout: float = LOOK_SECONDS) -> list[Event | Gap]:  # noqa: ASYNC109 - an empty list, no error
-        """Wait for events since the last call. Return an empty list if there are none for `timeout` seconds."""
+        """Wait for events since the last call, and return them. Return an empty list if there are none for `timeout`
+        seconds. If no server answers, retry for a minute, then raise `NoServer`."""
         loop = asyncio.get_running_loop()
         until, lost_at = loop.time() + timeout, None
         while True:
@@ -299,7 +301,7 @@ class RemoteJournal(RemoteGroup):
     """The journal of a workspace on a server."""
 
     def follow(self, *, live: bool = True, gaps: bool = False, **which: Unpack[EventFilter]) -> RemoteFollow:
-        """Follow the events that match all conditions; with `gaps`, with what was removed between them."""
+        """Follow the events that match all conditions; with `gaps`, also the ranges of removed events between them."""
         checks.yes_or_no(live, "live")
         checks.yes_or_no(gaps, "gaps")
         which_events("follow", which)
@@ -466,7 +468,8 @@ class RemoteWorkspace:
         return f"<{type(self).__name__} {self.where}>"
 
     def __getattr__(self, name: str) -> RemoteGroup:
-        """Return a group that a server does not have: its methods say so."""
+        """Return a group that has no property here, such as `hooks`. Its methods raise `BadInput` unless the server has
+        them."""
         if name.startswith("_") or not hasattr(Workspace, name):
             raise AttributeError(f"a workspace has no {name!r}")
         return RemoteGroup(self._wire, name)
@@ -554,7 +557,8 @@ class RemoteWorkspace:
         op: str = "",
         by: str = "",
     ) -> Task:
-        """Start a new run that continues another one from one of its events."""
+        """Start a new run that continues another one from one of its events. Return the handle of its first task; see
+        `Workspace.fork`."""
         given = {"data": data, "answer": answer}
         other = {name: value for name, value in given.items() if value is not ...}
         return await self._call_for_task("fork", run, at, task=task, op=op, by=by, **other)
@@ -587,7 +591,7 @@ class RemoteWorkspace:
         return number
 
     async def check(self) -> Health:
-        """Check that the store keeps its promises, in this workspace."""
+        """Check the database, and the journal, tables and files of this workspace. Return the findings."""
         return await self._call("check")
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ _carriers: WeakKeyDictionary[Any, "HookCarrier"] = WeakKeyDictionary()
 
 
 class NotDelivered(Failed):
-    """A hook did not take a message. `retry_after` is how many seconds it asked to wait."""
+    """A hook did not accept a message. `retry_after` is how many seconds it asked to wait, or None."""
 
     retry_after: float | None = None
 
@@ -78,7 +78,7 @@ class Sender(Protocol):
 
 
 class Carries(Protocol):
-    """The part of a `Runtime` that makes deliveries. It is given, because a runtime that serves starts this module."""
+    """The part of a `Runtime` that makes deliveries. Callers pass the class: `Runtime` itself imports this module."""
 
     @property
     def workspace(self) -> Workspace: ...
@@ -93,8 +93,8 @@ _Wanted: TypeAlias = tuple[Hook, str, dict[str, Any], str]  # its message, what 
 
 
 async def carry(opening: Opening, runtime_of: RuntimeOf) -> None:
-    """Send the events of a workspace to its hooks, until it has none or the caller is cancelled. The followers of one
-    database share the slots for deliveries."""
+    """Send the events of a workspace to its hooks, until it has no hook or the caller is cancelled. The followers of
+    one database share the slots for deliveries."""
     database = opening.database
     carrier = _carriers.get(database)
     if carrier is None:
@@ -186,7 +186,7 @@ class Follower:
                 stop()
 
     async def register(self) -> None:
-        """Make each hook an agent of the deliveries, so that this process makes those that wait for it."""
+        """Register an agent for each hook, so that this process makes the deliveries that are queued for the hook."""
         for hook in await self._opening.records.read(lambda view: view.hooks()):
             self._be_agent(hook)
 
@@ -237,14 +237,15 @@ class Follower:
                     yield hook, body, {"kind": _GAP}, f"gap-{gap.first}-{gap.last}"
 
     async def _queue(self, hook: Hook, body: str, meta: dict[str, Any], name: str) -> None:
-        """Submit a delivery, unless it was submitted before, perhaps by another version with other words."""
+        """Submit a delivery, unless it was submitted before, perhaps by another version of remit with another text."""
         try:
             await self._log.submit(hook, body, meta, f"{hook.id}/{name}", self._name)
         except Conflict:
             _log.debug("the delivery %s to hook %s was queued before, with other words", name, hook.id)
 
     async def _move(self, end: int, version: int) -> None:
-        """Write down how far this workspace was followed, unless another process has come further meanwhile."""
+        """Store event number `end` as the cursor of this workspace, unless another process has changed it since
+        `version`."""
         try:
             await self._carrier.runtime.workspace.context().set(_CURSORS, digest(self._name), end, expect=version)
             self._moved = self._opening.clock.now()
@@ -321,7 +322,8 @@ def _wants(hook: Hook, event: Event) -> bool:
 
 
 def _look(view: View, after: int) -> _Found:
-    """Return the events after an event, for the hooks that exist now."""
+    """Return the hooks, and a page of the events and gaps after event number `after` that are newer than the oldest
+    hook. The `end` of the page is the number of the last event that was read."""
     hooks = view.hooks()
     start = max(after, min((hook.began for hook in hooks), default=0))
     events = view.events(Span(after=start, limit=PAGE)) if hooks else []
@@ -332,7 +334,8 @@ def _look(view: View, after: int) -> _Found:
 
 
 def message(workspace: str, event: Event) -> str:
-    """Return the message of an event, the same text in every process. Of a long event, send only its header."""
+    """Return the message of an event, the same text in every process. If it is longer than `LONGEST`, it has no data
+    and no answer."""
     said: dict[str, Any] = {
         "type": event.kind,
         "timestamp": iso(event.at),

@@ -52,7 +52,7 @@ class TaskFilter(TypedDict, total=False):
 
 
 class RunFilter(TypedDict, total=False):
-    """Which runs to list, by their first task: as for tasks."""
+    """Which runs to list: the conditions of `TaskFilter`, applied to the first task of each run."""
 
     session: str | None
     agent: str | None
@@ -120,7 +120,7 @@ def _which(wanted: dict[str, Any]) -> Which:
 
 
 def _moments(wanted: dict[str, Any]) -> None:
-    """Replace the given times by those that a store knows."""
+    """Replace the times of the filter by microseconds since 1970."""
     for name in ("since", "until"):
         if wanted.get(name) is not None:
             wanted[name] = moment(wanted[name], name)
@@ -164,7 +164,8 @@ def which_series(by: str, given: StatsFilter, now: int) -> tuple[Window, str | N
 
 
 def page(before: object) -> int | None:
-    """Return the place in the journal before which a page ends, checked."""
+    """Return the number of the event before which a page ends, or None. Raise `BadInput` if it is not a whole
+    number."""
     return checks.whole(before, "before")
 
 

@@ -20,8 +20,8 @@ _LISTED: Final = {
 
 
 def task_of(view: View, given: str) -> Record:
-    """Return a task by its id, a unique prefix or suffix of it, or `last`. Raise `NotFound` unless exactly one
-    matches."""
+    """Return a task by its id or a unique prefix or suffix of it; for `last`, the first task of the newest run. Raise
+    `NotFound` unless exactly one matches."""
     if given == LAST:
         newest = view.runs(1)
         if not newest:
@@ -33,8 +33,8 @@ def task_of(view: View, given: str) -> Record:
 
 
 def run_of(view: View, given: str) -> Record:
-    """Return the first task of a run in the same way, or one of its subtasks. If a part of an id fits both, the run is
-    meant."""
+    """Return a task as `task_of` does. If a part of an id fits a run and other tasks, return the first task of the
+    run."""
     if given == LAST or view.record(_some(given)) is not None:
         return task_of(view, given)
     runs = _fitting(view, given, runs=True)
@@ -42,7 +42,8 @@ def run_of(view: View, given: str) -> Record:
 
 
 def question_of(view: View, given: str) -> str:
-    """Return a question's id by the part that a person types: open questions first."""
+    """Return the whole id of a question by its id or a unique prefix or suffix of it. If it fits an open question,
+    ignore the decided ones. Raise `NotFound` unless exactly one matches."""
     if view.question(_some(given)) is not None:
         return given
     waiting, every = view.questions_open(MANY), lambda: view.questions(MANY)
@@ -51,14 +52,15 @@ def question_of(view: View, given: str) -> str:
 
 
 def hold_of(view: View, given: str) -> str:
-    """Return the id of an uncertain call in the same way; a reconciled one is found by its whole id only."""
+    """Return the whole id of an uncertain call by its id or a unique prefix or suffix of it. A reconciled one is found
+    by its whole id only. Raise `NotFound` unless exactly one matches."""
     if view.hold(_some(given)) is not None or view.done(f"{given}/reconcile") is not None:
         return given
     return _only("uncertain call", given, _fit(given, [hold.id for hold in view.holds_uncertain("", MANY)]))
 
 
 def _fit(given: str, ids: Sequence[str]) -> Sequence[str]:
-    """Return the ids with this prefix, or else those with this suffix."""
+    """Return the ids with this prefix, or else those with this suffix: at most one more than an error lists."""
     begin = [id_ for id_ in ids if id_.startswith(given)]
     return (begin or [id_ for id_ in ids if id_.endswith(given)])[: _NAMED + 1]
 

@@ -63,8 +63,8 @@ class NewHook(NamedTuple):
 class HookInfo(NamedTuple):
     """A hook, and how its deliveries go. Times are microseconds since 1970.
 
-    `waiting` is the number of deliveries that are still tried, at most 1,000. `failing` is why the last delivery that
-    ended was given up, after a day of tries, and `failing_since` when; both are empty if it arrived.
+    `waiting` is the number of deliveries that are still tried, at most 1,000. If the last delivery that ended was given
+    up, `failing` is the reason and `failing_since` the time; if it arrived, they are "" and None.
     """
 
     id: str
@@ -81,7 +81,8 @@ class HookInfo(NamedTuple):
 
 class Delivery(NamedTuple):
     """One event for one hook, as the log has it. `event` is the number of the event, 0 for a gap in the journal.
-    `state` is that of a task: "completed" if the hook accepted the event. `error` is why the last try failed."""
+    `state` is that of a task: "completed" if the hook accepted the event. `error` is why the last try failed. Times are
+    microseconds since 1970; `next_at` is the time of the next try, None if the delivery has ended."""
 
     id: str
     hook: str
@@ -194,7 +195,7 @@ class DeliveryLog:
 
     @cached_property
     def opening(self) -> Opening:
-        """The place of the deliveries, on the database of the workspace."""
+        """The workspace `remit.hooks` on the same database, which has the deliveries."""
         own = self._opening.settings
         policy = Policy(breaker=BreakerPolicy(failures=1_000_000))  # the waits between tries are enough
         serving = replace(own.serving, concurrency=self._slots, keep_days=KEEP_DAYS, channels=())
@@ -268,8 +269,8 @@ class DeliveryLog:
 
 
 def sender_of(hook: Hook, workspace: str) -> str:
-    """Return the agent that makes the deliveries of a hook. Each hook has its own; of the many that are sent one task,
-    those whose addresses are on the same host share one."""
+    """Return the name of the agent that makes the deliveries of a hook. Each hook for events has its own agent. Push
+    notifications of a workspace share `PUSH_SENDERS` agents; all for one host have the same agent."""
     if not hook.task:
         return hook.id
     host = hook.url.partition("://")[2].partition("/")[0]

@@ -63,7 +63,8 @@ class WorkspaceJournal:
 
         `async for events in ws.journal.follow()` waits for new events, until the caller leaves the loop. It starts with
         the next event, or after event number `after`. With `live=False` it reads the existing events, from the first
-        one, and ends. `async with ws.journal.follow() as follow` has `await follow.next(timeout)` instead.
+        one, and ends. `async with ws.journal.follow() as follow` has `await follow.next(timeout)` instead, without a
+        default `limit`.
 
         With `gaps=True` a `Gap` stands among the events for numbers that were removed before they could be read, for
         example by `prune`. Whether they matched the conditions is not known.
@@ -113,7 +114,7 @@ class Follow(Generic[Item]):
 
     @property
     def position(self) -> int:
-        """The number of the last event that was looked at: to follow from there another time."""
+        """The number of the last event that was read: pass it as `after` to continue there."""
         return self._span.after
 
     async def __aenter__(self) -> Self:
@@ -136,7 +137,8 @@ class Follow(Generic[Item]):
         return self._events() if self._live else self._pages()
 
     async def next(self, timeout: float = LOOK_SECONDS) -> list[Item]:  # noqa: ASYNC109 - an empty list, no error
-        """Wait for events since the last call. Return an empty list if there are none for `timeout` seconds."""
+        """Wait for events since the last call, and return them. Return an empty list if there are none for `timeout`
+        seconds."""
         if events := await self._look():
             return events
         is_late = False
@@ -200,7 +202,7 @@ def _number(item: Event | Gap) -> int:
 
 
 def stated_gaps(view: View, after: int, before: int) -> list[Gap]:
-    """Return the removed numbers of a range, of a journal that states each gap."""
+    """Return the gaps between two event numbers, from a journal that records each gap."""
     found: list[Gap] = []
     page = view.gaps_after(after, GAPS)
     while page:
@@ -210,7 +212,8 @@ def stated_gaps(view: View, after: int, before: int) -> list[Gap]:
 
 
 def missing_numbers(view: View, after: int, before: int) -> list[Gap]:
-    """Return the missing numbers of a range, of a journal in memory, which drops old events and states no gap."""
+    """Return the gaps between two event numbers, from a journal in memory, which drops old events and records no
+    gap."""
     found: list[Gap] = []
     while after + 1 < before:
         marks = view.marks(after + 1, GAPS)

@@ -30,8 +30,8 @@ class KeyRing:
         return Keys(self._opening.ground, settings.vault, settings.redaction)
 
     async def set(self, name: str, secret: Secret, *, op: str = "", by: str = "") -> KeyInfo:
-        """Store a key under the name of its provider, and replace an existing one. Pass it as `Secret(...)`, so that
-        nothing shows it on the way."""
+        """Store a key under the name of its provider, and replace an existing one. Return the facts about it. Pass the
+        key as `Secret(...)`, so that nothing shows it on the way."""
         if not isinstance(secret, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may pass anything
             kind = type(secret).__name__
             del secret  # so that a traceback with local variables does not show it

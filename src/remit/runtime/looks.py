@@ -118,7 +118,8 @@ class ReaderLook(NamedTuple):
 
 
 class PublishedCard(NamedTuple):
-    """The card of an agent that a worker has published, when, and how many workers have the agent now."""
+    """The card of an agent that a worker has published, the time in microseconds since 1970, and how many workers have
+    the agent now."""
 
     card: Card
     published_at: int
@@ -141,8 +142,8 @@ class WorkspaceLooks:
         return await self._read(partial(task_of, given=_part(part)))
 
     async def run(self, part: str) -> Record:
-        """Return the record of a run or a task in the same way. If the part fits both a run and a task, the run is
-        meant."""
+        """Return the record of a run or a task. If the part fits a run and other tasks, return the first task of the
+        run."""
         return await self._read(partial(run_of, given=_part(part)))
 
     @keywords(TaskFilter)
@@ -222,7 +223,8 @@ class WorkspaceLooks:
         return await self._browse(partial(_answers, seqs=seqs))
 
     async def open_events(self) -> list[Event]:
-        """Return the events of all runs with open tasks, and the latest event of the newest run, in order."""
+        """Return the events of all runs with open tasks, in order. If the newest run has none, add the event that ended
+        it."""
         return await self._browse(_open_events)
 
     async def head(self) -> int:
@@ -232,7 +234,7 @@ class WorkspaceLooks:
     # -- people, agents, money, entries ------------------------------------------------------------------------------
 
     async def question(self, part: str) -> Inquiry:
-        """Return a question; of those that fit, open ones first."""
+        """Return a question. If the part fits an open question, the decided ones are ignored."""
         return await self._read(partial(_question, part=_part(part)))
 
     async def cards(self) -> list[PublishedCard]:
@@ -250,7 +252,7 @@ class WorkspaceLooks:
         return await self._read(partial(hold_of, given=_part(part)))
 
     async def ledger(self) -> "LedgerAudit":
-        """Check that all budgets balance, and that no call outlived its task."""
+        """Check that all budgets balance, and that no call outlived its task. Return the findings."""
         from remit.runtime.spending import audit_of
 
         return await self._browse(audit_of)
@@ -269,9 +271,9 @@ class WorkspaceLooks:
 
     @keywords(StatsFilter)
     async def stats(self, by: SeriesBy = "hour", **which: Unpack[StatsFilter]) -> "list[StatsPoint]":
-        """Return the statistics of each hour or day in which something happened, the first one first. Hours are those
-        of at most 31 days; without `since`, those of the last day. Their cost hardly depends on the length of the
-        journal, and pruning keeps them."""
+        """Return the statistics of each hour or day in which something happened, the earliest first. By hour, the
+        period is at most 31 days; without `since`, it is one day. The cost of the query hardly depends on the length of
+        the journal. Pruning keeps the statistics."""
         from remit.engine.upkeep.tallying import figures_by
         from remit.report.stats import StatsPoint, sum_of_agents
 
@@ -302,8 +304,8 @@ class WorkspaceLooks:
     async def readers(
         self, namespace: str, key: str, *, version: int | None = None, limit: int = 100, before: int | None = None
     ) -> ReaderLook:
-        """Return the turns that read an entry, or one version of it, the latest first, in the same way. A turn is known
-        to have read it when the turn has ended."""
+        """Return the turns that read an entry, or one version of it, the latest first. A turn is listed after it has
+        ended. `next` is the `before` of the next page, as for `versions`."""
         from remit.report.entries import READER_KINDS, readers_in
 
         entries.address(namespace, key)

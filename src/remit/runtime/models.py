@@ -116,7 +116,7 @@ class ToolShelf:
 
     @property
     def names(self) -> frozenset[str]:
-        """All tool names that the owner has used."""
+        """The names of all registered tools, and of the tools in the owner's groups."""
         return self._grouped | self._tools.keys()
 
     def put(self, tool: Any, repeat: Repeat | None = None, *, polls: bool = False) -> None:
@@ -146,7 +146,8 @@ class ToolShelf:
         return [*listed.values()]
 
     def repeats(self, tools: Iterable[Any]) -> dict[str, Repeat]:
-        """Return the `repeat` of each tool: as registered, as described, or by its function's parameters."""
+        """Return the `repeat` of each tool that has one, by name: as registered, as described, or by its function's
+        parameters."""
         words: dict[str, Repeat] = {}
         for tool in tools:
             name = tool_name(tool)
@@ -251,7 +252,8 @@ def function_agent(function: Any, name: str, model: Any, about: Said, shelf: Too
 
 
 def guest_agent(guest: Any, about: Said) -> Registered:
-    """Return a guest: an agent of another framework."""
+    """Return a guest: an agent of another framework. `about` has the keywords of `rt.add`. Raise `BadInput` for a
+    keyword that the guest brings itself, or if it has no name."""
     if brought := [name for name in _BROUGHT if name in about]:
         raise BadInput(
             f"add takes no '{brought[0]}' for an agent of another framework, which brings its own; set it where the "
@@ -362,9 +364,10 @@ def _verb_groups(*, asks: bool, person: bool) -> list[str]:
 def _rules(
     tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat], elsewhere: frozenset[str] | None = None
 ) -> AgentRules:
-    """Return the rules for tools. Every named tool must exist; if the tools are not known yet, `expects` has its name.
-    A denied tool may also belong to another agent (`elsewhere`), or to a group. A guest (None) may run agents inside
-    its tools, which are unknown: there, only a name that resembles a known one is a typo."""
+    """Return the rules of an agent with these tools. `own` is the `repeat` of each. Raise `BadInput` for a tool that
+    does not exist. If `tools` is None, they are known only while the agent runs, and `expects` has the named ones.
+    `deny` may also name a tool of a group or of other agents (`elsewhere`). If `elsewhere` is None, the agent is a
+    guest, whose tools may run unknown agents: then `deny` may have any name, except one that resembles a known name."""
     given = [str(one) for one in items(about.get("approve_tools", ()), "approve_tools takes a list of tools")]
     names = (tools or frozenset()) | _HAD
     wanted, denied = _single(given), _single(_denied_names(about.get("deny", ())))
@@ -423,7 +426,8 @@ def _must_be_there(word: str, named: frozenset[str], names: frozenset[str]) -> N
 
 
 def _approved_groups(given: Iterable[str], names: frozenset[str] | None) -> frozenset[str]:
-    """Return the tools of the groups that need approval: those that the agent has, at least one of each group."""
+    """Return the agent's tools that belong to the named groups. Raise `BadInput` if it has none of a group. If its
+    tools are not known yet (None), return all tools of the groups."""
     found = frozenset[str]()
     for group in (one for one in given if one.startswith(GROUP)):
         members = cast("frozenset[str]", tools_of([group], "approve_tools"))

@@ -276,8 +276,8 @@ class Opening:
         return settings._replace(system=replace(settings.system, check_clock=False))
 
     def _come_home(self) -> None:
-        """In a forked process, drop everything that belongs to the parent, without closing it; a path or address is
-        opened again. A store in the parent's memory cannot be."""
+        """In a forked process, drop everything that belongs to the parent, without closing it, so that a path or
+        address is opened again. Raise `StoreError` if the store is in the memory of the parent."""
         if self._process == os.getpid():
             return
         database = self._database
@@ -334,8 +334,8 @@ def open_database(
     `Workspace(database, "one")`, `Runtime(database, workspace="two")`. They cost no thread, file or connection each,
     and closing one leaves the database open. `database.close()` closes it, as does `with open_database(...)`.
 
-    A list of addresses opens several databases as one: each workspace lives in one of them, and the first of the list
-    keeps where.
+    A list of addresses opens several databases as one: each workspace lives in one of them, and the first database of
+    the list records which.
 
     Without `create`, no new file is created and nothing is migrated. With `journal_key`, or `REMIT_JOURNAL_KEY`, its
     journals are signed. In memory, each workspace keeps its newest `keep_events` events.

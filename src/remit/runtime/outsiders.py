@@ -45,8 +45,8 @@ class Outsider:
         return OutsideTurn(self, own, _askable(cards, own, self.bounds))
 
     async def status(self, task: str) -> Status:
-        """Return the state of a task that this caller started; the owner's are all tasks. Raise `NotFound` for any
-        other, with the same text whether or not there is one."""
+        """Return the state of a task that this caller started; for the owner, of any task. Raise `NotFound` for any
+        other, with the same text whether or not the task exists."""
         if 0 < len(task) <= NAME_LIMIT and task.isprintable():
             try:
                 status = await self.workspace.tasks.get(task).status()
@@ -82,8 +82,9 @@ class Outsider:
         await opening_of(self.workspace).engine.services.questions.answers.answer(question, reply)
 
     async def seal(self, purpose: bytes, tasks: Iterable[str]) -> bytes:
-        """Return bytes from which a key for these tasks of the caller is made. With a key of the journal, only servers
-        of this store can make them. Raise `NotFound` if a task is not one of the caller."""
+        """Return bytes to derive a key from, always the same for these tasks. If the journal has a key, they depend on
+        `purpose`, and only a server with the journal's key can compute them. Raise `NotFound` if the caller did not
+        start one of the tasks."""
         began = [(await self.status(task)).began for task in tasks]
         opening = opening_of(self.workspace)
         first = await opening.records.read(lambda view: [view.event(seq) for seq in began])
@@ -131,7 +132,8 @@ class OutsideTurn:
         return (await finder.find_in(capability, self._cards))[:limit]
 
     async def submit(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Any) -> Task:
-        """Start a run in the name of the caller, and return its first task."""
+        """Start a run in the name of the caller, and return its first task. Without `to`, the best agent for
+        `capability` gets it. Raise `Refused` if no match is clear."""
         outsider = self.outsider
         agent = to or await self._chosen(capability)
         how.pop("announce", None)  # a caller without a task has no inbox

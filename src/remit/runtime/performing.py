@@ -255,7 +255,7 @@ async def _entries(workspace: Workspace, given: dict[str, Any], who: ActsFor) ->
 
 
 async def _entry(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
-    """Return an entry in the same way."""
+    """Return an entry if the caller may read it, None if there is none. Raise `Refused` if the caller may not."""
     if not who.agent and who.bounds == TOP:
         return await call_method(workspace.looks.entry, "looks.entry", given)
     return await _get(workspace, given, who)

@@ -98,7 +98,7 @@ class Pushes:
         await self._keys.remove(hook_key(hook))
 
     async def is_active(self, target: PushTarget) -> bool:
-        """Whether the access key that asked for the notifications is still valid. True if none did."""
+        """Whether the access key that asked for the notifications is still valid. True if no access key did."""
         if not target.access:
             return True
         found = await self._opening.records.read(lambda view: view.access(target.access))

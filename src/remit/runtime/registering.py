@@ -309,8 +309,8 @@ def forms() -> Any:
 
 
 def _rules(rules: object, answer: object, timeout: SpanGiven | None) -> AgentRules:
-    """Return the rules of an agent. A program asks more often than a model agent, and a coding agent works longer, if
-    the owner has not said otherwise."""
+    """Return the rules of an agent. If the owner set no `iterations` or `timeout`, use those of the agent itself: a
+    program makes more requests than a model agent, and a coding agent works longer."""
     given = of_type(rules, AgentRules, "rules takes AgentRules(...)")
     if given.iterations == USUAL_RULES.iterations and (requests := getattr(answer, "iterations", 0)):
         given = given._replace(iterations=requests)

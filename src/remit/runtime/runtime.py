@@ -45,7 +45,7 @@ else:
 
 
 class Private(TypedDict, total=False):
-    """Text that is never written: `secrets`."""
+    """The keyword `secrets`: texts that remit never writes to the store or to logs."""
 
     secrets: Iterable[str]
 
@@ -356,7 +356,7 @@ def run(
 @keywords(Running)
 def run(runtime: Runtime, agent: str, task: str = "", *, returns: object = None, **how: Unpack[Running]) -> Any:
     """Run a task from a script: start an event loop, wait, and return the result, with `returns=Review` as a
-    `Review`."""
+    `Review`. Raise `BadInput` if an event loop is already running here."""
     of_type(runtime, Runtime, "remit.run takes a Runtime first")
     form = None if returns is None else forms().form_of(returns, "returns")
     if is_running():

@@ -58,8 +58,9 @@ class Crew:
         return {worker.id: worker.seen_at for worker in self.workers}
 
     def signs(self, record: Record, vitals: RunVitals) -> tuple[int, bool]:
-        """Return the time of a run's latest sign of life, and whether the run has stalled: a process that has one of
-        its tasks is gone, or was not seen for 30 seconds. A run that has ended gave its last sign then."""
+        """Return the time of a run's latest sign of life, in microseconds since 1970, and whether the run has stalled:
+        a process that has one of its tasks is gone, or was not seen for 30 seconds. If the run has ended, return the
+        time of its end."""
         if vitals.latest is None:
             return record.ended_at or record.asked_at, False
         seen = [self._seen_at.get(worker, 0) for worker in vitals.workers]

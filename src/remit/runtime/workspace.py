@@ -198,8 +198,8 @@ class Workspace:
         """Queue a task, and return its handle; a worker that has the agent runs it.
 
         With `asker` the request is made in the name of that agent's card, which must allow it; with `under` as a part
-        of the task of that id, which the agent holds. `ceiling` limits the task and everything below it, in addition to
-        the bounds of the workspace and to `within`. `task.existing` says whether the task existed already.
+        of the task of that id, which the agent holds. `ceiling` limits the task and its subtasks, in addition to the
+        bounds of the workspace and to `within`. `task.existing` says whether the task existed already.
         """
         from remit.engine import asking
         from remit.engine.queue.task import Task
@@ -289,8 +289,8 @@ class Workspace:
 
         The new run has everything that was recorded up to event number `at` [default: all]: remit repeats no finished
         task, model request, tool call or payment of that part. `task` and `data` replace the text and the value of the
-        task; `data=None` removes the value. `answer` replaces the result of the effect or tool that the event recorded.
-        Agents and their models are those of the worker that runs the fork.
+        task; `data=None` removes the value. `answer` replaces the result of the effect or tool that event `at`
+        recorded. Agents and their models are those of the worker that runs the fork.
         """
         from remit.engine.acts import act_of
         from remit.engine.queue.forking import Given
@@ -358,7 +358,7 @@ class Workspace:
         return await prune(ground, Pruning(now - older, act.op, told=told, by=act.by))
 
     async def check(self) -> Health:
-        """Check that the store keeps its promises, in this workspace. Return the findings."""
+        """Check the database, and the journal, tables and files of this workspace. Return the findings."""
         from remit.engine.upkeep.doctor import examine
 
         return await examine(self._opening.database, self._opening.clock.now(), [self.name])
@@ -392,7 +392,7 @@ async def announce(workspace: Workspace) -> None:
 
 
 def expect_words(workspace: Workspace) -> None:
-    """Stream the answers of models in this process for a while: somebody is about to look at its runs."""
+    """Stream the answers of models in this process for five minutes: a caller is about to show its runs."""
     opening_of(workspace).ground.ears.expect()
 
 

@@ -62,8 +62,9 @@ def _new_app(name: str) -> ASGIApp:
 
 
 def refused(scope: Scope, error: RemitError) -> Response | None:
-    """Return the error response of JSON-RPC or HTTP+JSON for a request that no agent gets. Return None if the usual
-    response is right: for agent cards, and for JSON-RPC if the key or the size is wrong."""
+    """Return the error response of JSON-RPC or HTTP+JSON for a request that is refused before it reaches an agent.
+    Return None if the usual response is right: for agent cards, and for JSON-RPC unless the JSON or its type is
+    wrong."""
     binding = scope["path"].split("/")[3:4]
     if binding == ["rest"]:
         return _as_rest(error)

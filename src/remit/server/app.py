@@ -60,8 +60,8 @@ _UNLESS_SET: Final = (
 
 
 class ServerSettings(NamedTuple):
-    """The settings of a server. `hosts` are the Host headers that it answers, with their ports; `origins` the pages
-    that may call it from a browser."""
+    """The settings of a server. `hosts` are the Host headers that it answers, with their ports; it answers every host
+    if there are none. `origins` are the origins of the pages that may call it from a browser."""
 
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
@@ -109,7 +109,8 @@ class RouteTree:
             branch.setdefault("", {})[row.method] = row
 
     def find(self, path: str) -> tuple[Mapping[str, Row], list[str]] | None:
-        """Return the rows of a path by method, and the values of its variable segments."""
+        """Return the rows of a path by method, and the values of its variable segments, which are not decoded. Return
+        None if there is no such path."""
         branch, values = self._root, list[str]()
         for segment in path.split("/")[1:]:
             following = branch.get(segment) if segment else None
@@ -298,7 +299,8 @@ class Server:
         return answer.response() if isinstance(answer, HttpAnswer) else answer
 
     async def _caller(self, needed: str, scope: Scope) -> Caller:
-        """Return the caller of the request. Raise `Unauthorised` without a key, and `Forbidden` without the scope."""
+        """Return the caller of the request, by its key or its cookie; if no scope is `needed`, a caller without rights.
+        Raise `Unauthorised` without a valid key, and `Forbidden` if the key does not have the scope."""
         if not needed:
             return Caller("", self._settings.workspace, frozenset())
         kind, _, key = header(scope, b"authorization").partition(" ")
@@ -354,8 +356,8 @@ _NO_METHOD: Final = "this path does not take this method; the header Allow lists
 
 
 def checked(model: type[BaseModel], given: Json, what: str) -> BaseModel:
-    """Return the input of a request as a validated value. Raise `BadInput` that names each wrong field, without its
-    content."""
+    """Return the input of a request as a validated value. Raise `BadInput` that names up to five wrong fields,
+    without their content; its text begins with `what`, such as "the body"."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -405,7 +407,8 @@ def _query(text: bytes) -> dict[str, Json]:
 
 
 def _decoded(segment: str) -> str:
-    """Return a segment of a path as text. One that cannot be names nothing that exists."""
+    """Return a segment of a path as decoded text. Raise `NotFound` if it is empty, not UTF-8, or contains a NUL: no
+    object has such an id."""
     try:
         text = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:

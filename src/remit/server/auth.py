@@ -25,7 +25,8 @@ _log = logging.getLogger("remit")
 
 
 class KnownAccess(NamedTuple):
-    """A row that was read from the store, the caller that it stands for, and when, in monotonic time."""
+    """An access key's row from the store, and its caller. `at` is when the row was read, in microseconds of the
+    monotonic clock."""
 
     workspace: str
     row: AccessRow
@@ -34,10 +35,10 @@ class KnownAccess(NamedTuple):
 
 
 class StoreDoorkeeper:
-    """The doorkeeper of a server's store. `token` is that of the token of this machine, if there is one.
+    """The doorkeeper of a server's store. `token` is the doorkeeper for the token of this machine, if there is one.
 
-    A row is known for half a second, so a revoked key is refused within that time by every server. A revocation in this
-    process counts at once. The memory has ids, no keys.
+    A row stays in memory for half a second, so every server refuses a revoked key within that time. A revocation in
+    this process counts at once. The memory has ids, no keys.
     """
 
     def __init__(self, database: Database, clock: Clock, token: TokenDoorkeeper | None = None) -> None:
@@ -62,8 +63,8 @@ class StoreDoorkeeper:
         return known.caller
 
     async def again(self, access: str) -> Caller:
-        """Return the caller of an access key that was checked before, for the session of a browser. Raise
-        `Unauthorised` if the access key is revoked or expired meanwhile."""
+        """Return the caller of the access key with this id, which was checked before, for the session of a browser; ""
+        stands for the token of this machine. Raise `Unauthorised` if the key has been revoked or has expired since."""
         if access == "" and self._token is not None:
             return self._token.own
         known = await self._find_access(access)
@@ -115,7 +116,7 @@ class StoreDoorkeeper:
         return fresh
 
     def _hear(self, workspace: str) -> None:
-        """Drop rows of this workspace when this process changes one."""
+        """From now on, drop the row of an access key of this workspace when this process revokes the key."""
         if workspace not in self._heard:
             self._heard[workspace] = self._database.store(workspace).subscribe(self._forget)
 
@@ -150,7 +151,8 @@ def _caller(workspace: str, row: AccessRow) -> Caller:
 
 
 async def has_access(database: Database, first: str, now: int) -> bool:
-    """Whether a workspace of the database has an active access. Looks into the workspace `first` before the others."""
+    """Whether any workspace of the database has an active access key at `now`, in microseconds since 1970. The
+    workspace `first` is read before the others."""
     if await _has_active(database, first, now):
         return True
     for name in await workspaces_of(database):

@@ -79,7 +79,7 @@ class HttpCall(NamedTuple, Generic[Q, B]):
 
     @property
     def now(self) -> int:
-        """The time, in microseconds."""
+        """The time, in microseconds since 1970."""
         return opening_of(self.workspace).clock.now()
 
     @property
@@ -94,7 +94,8 @@ class HttpCall(NamedTuple, Generic[Q, B]):
         return f"{self.caller.access or 'token'}#{token_hex(16)}"
 
     def unless_same(self, tag: str, data: Json) -> "HttpAnswer":
-        """Return the data with this ETag, or nothing if the caller has it already."""
+        """Return an answer with the data and this ETag. If the request names the tag in If-None-Match, return one with
+        status 304 and no data."""
         headers = {"ETag": tag}
         if tag in (one.strip() for one in self.headers.get("if-none-match", "").split(",")):
             return HttpAnswer(None, 304, headers)
@@ -102,7 +103,7 @@ class HttpCall(NamedTuple, Generic[Q, B]):
 
 
 class HttpAnswer(NamedTuple):
-    """The answer of a handler: JSON, or nothing with status 204."""
+    """The answer of a handler: JSON, or nothing with status 204 or 304."""
 
     data: Json
     status: int = 200
@@ -119,9 +120,9 @@ Handler: TypeAlias = Callable[[HttpCall[Any, Any]], Awaitable[HttpAnswer | Respo
 
 class Row(NamedTuple):
     """A route: everything that the server, its description and its tests know about it. `answers` is the JSON Schema of
-    each status, None for no content. A row that is `raw` reads its body itself, and one that
-    `waits` takes no turn from others meanwhile. A row without a scope is open to everybody, and one for
-    `agents` is also for keys that act as an agent; all others are for keys of the owner."""
+    each status, None for no content. The handler of a `raw` row reads the body itself. A row that `waits` may take
+    long, so its requests need no turn of `FairTurns`. A row without a scope is open to everybody, and one for `agents`
+    is also for keys that act as an agent; all others are for keys of the owner."""
 
     method: str
     path: str

@@ -56,7 +56,7 @@ async def _carry(tenants: Tenants, but: str) -> None:
 
 
 async def _workspaces(database: Database) -> list[str]:
-    """Return the workspaces that a server serves."""
+    """Return the names of the workspaces of the database, without reserved names."""
     return [name for name in await workspaces_of(database) if not name.startswith(RESERVED)]
 
 

@@ -71,7 +71,7 @@ class StreamFilter(NamedTuple):
         )
 
     def after(self, seq: int) -> Span:
-        """Return the query for the events after this one."""
+        """Return the query for the next `PAGE` of these events, after event number `seq`."""
         return Span(**self._asdict(), after=seq, limit=PAGE)
 
 
@@ -79,8 +79,8 @@ ALL: Final = StreamFilter()
 
 
 class SseFrame(NamedTuple):
-    """An event as it goes over the wire; a gap and a cursor have no event. A reader that has it has everything up
-    to `seq`."""
+    """A server-sent event: an event of the journal, or a gap or a cursor, which have none. A reader that has the frame
+    has every event up to `seq`."""
 
     seq: int
     event: Event | None
@@ -105,7 +105,7 @@ def cursor_frame(seq: int) -> SseFrame:
 
 
 class Feed:
-    """The new events of one workspace. It is at work while it has readers."""
+    """The new events of one workspace. `Feeds` starts it for its first reader, and stops it after its last one."""
 
     def __init__(self, workspace: Workspace, limits: FeedLimits, catching_up: asyncio.Semaphore) -> None:
         self.workspace = workspace
@@ -212,8 +212,8 @@ class Feed:
 
 
 class UnsentWords:
-    """Words of models that a reader has not been sent yet: of each answer one piece, ten times a second at most. They
-    are no events: a reader that is slow loses some, and the whole answer follows as an event."""
+    """Streamed text of models that a reader has not been sent yet: one piece for each task, ten times a second at most.
+    It is not in the journal: a slow reader loses some of it, and gets the whole answer as an event."""
 
     def __init__(self, wanted: StreamFilter, clock: Clock, wake: Callable[[], None]) -> None:
         self._wanted = wanted
@@ -225,7 +225,7 @@ class UnsentWords:
         self._timer: Timer | None = None
 
     def hear(self, chunk: TextChunk) -> None:
-        """Add a piece of an answer, on whatever thread it arrives."""
+        """Add a piece of an answer if the reader wants it. Any thread may call this."""
         if self._wanted.takes_words(chunk):
             self._loop.call_soon_threadsafe(self._add, chunk)
 
@@ -237,7 +237,8 @@ class UnsentWords:
         return pieces.values()
 
     def drop_answered(self, event: Event) -> None:
-        """Drop the words of an answer that is whole now, also those that arrive later, from another process."""
+        """If the event has the whole answer of a model, drop the words of this answer, also those that arrive later
+        from another process. Ignore other events."""
         if event.kind != "model.answered":
             return
         began = event.at - cast("int", event.data.get("elapsed", 0))
@@ -273,8 +274,8 @@ def words_frame(chunk: TextChunk) -> bytes:
 
 
 class StreamForm:
-    """How a reader gets what it reads: as remit writes it. The form of another protocol writes it in its own way, and
-    says when the stream is over."""
+    """The format of a stream: remit's own. A subclass writes events and words in the format of another protocol, and
+    sets `is_over` when the stream is to end. `revoked` is sent if the reader's access key is revoked."""
 
     is_over = False
     revoked = b"event: revoked\ndata: {}\n\n"
@@ -311,7 +312,7 @@ class StreamReader:
         return self.access != "" and self.access in self.feed.revoked
 
     async def page(self) -> bytes:
-        """Return the next frames, at most about `PAGE_BYTES`; nothing if there is nothing new."""
+        """Return the next frames, at most about `PAGE_BYTES`; b"" if there is nothing to send."""
         self.changed.clear()
         frames, upto = self.feed.kept_after(self.seq), None
         if frames is None:
@@ -367,9 +368,10 @@ class Feeds:
         access: str = "",
         words: bool = False,
     ) -> AsyncGenerator[StreamReader]:
-        """Return a reader of the events after this one, or from now on; with `words`, also of the streamed text of
-        models: in this process, and on PostgreSQL also in others. Raise `Conflict` if there is no such event yet, and
-        `TooMany` if the workspace has too many readers."""
+        """Yield a reader of the events after event number `after`, or from now on; with `words`, also of the streamed
+        text of models: in this process, and on PostgreSQL also in others. Its stream ends if the key with the id
+        `access` is revoked. Raise `Conflict` if there is no such event yet, and `TooMany` if the workspace has too many
+        readers."""
         async with self._starting:
             feed = await self._feed(workspace)
             reader = StreamReader(feed, feed.head if after is None else after, wanted, access)

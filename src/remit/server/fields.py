@@ -45,12 +45,13 @@ def _agent_name(text: str) -> str:
 
 
 def whole(value: object) -> object:
-    """Return a number of a body: JSON Schema calls 5.0 an integer, too."""
+    """Return a whole float such as 5.0 as an int, because JSON Schema calls it an integer; other values unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def digits(value: object) -> object:
-    """Return a number of a query: digits only, where Python would also read `1_0`, `+1` and `1.0`."""
+    """Return the value unchanged. Raise `ValueError` for a text with other characters than digits: pydantic would also
+    read `1_0`, `+1` and `1.0`."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("must be a whole number")
     return value
@@ -132,7 +133,7 @@ Cursor: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT), BeforeValidator(di
 QueryMoment: TypeAlias = Annotated[int, Field(ge=0, le=LATEST), BeforeValidator(digits)]
 
 
-# What is JSON for remit, as a schema of its own.
+# The schema of the JSON values that remit accepts. It refers to itself, under the name `Json`.
 JSON_SCHEMA: Final[dict[str, Any]] = {
     "anyOf": [
         {"type": ["null", "boolean"]},

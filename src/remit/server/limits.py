@@ -37,7 +37,8 @@ USUAL_RATES: Final = RateLimits()
 
 
 class TokenBucket:
-    """A rate with a burst. `take` returns how many seconds are missing; 0 if there was room."""
+    """A token bucket: `rate` tokens a second, with a burst of twice as many. `take` takes a token and returns 0; if the
+    bucket is empty, it returns the seconds until the next token. `now` is in seconds."""
 
     __slots__ = ("_burst", "_last", "_left", "_rate")
 
@@ -57,7 +58,8 @@ class TokenBucket:
 
 
 class RequestRates:
-    """The rates of all keys and workspaces. The longest unused bucket is forgotten first: it is full again."""
+    """The token buckets of all access keys and workspaces, at most 10,000. The least recently used one is dropped
+    first: after two seconds without requests, a bucket is as full as a new one."""
 
     def __init__(self, limits: RateLimits, ticks: Callable[[], float]) -> None:
         self._limits = limits
@@ -65,7 +67,7 @@ class RequestRates:
         self._buckets: OrderedDict[tuple[str, str, str], TokenBucket] = OrderedDict()
 
     def admit(self, access: str, workspace: str) -> None:
-        """Raise `TooMany` if this key, or its workspace, has made too many requests."""
+        """Count a request of this access key and its workspace. Raise `TooMany` if either has made too many."""
         now = self._ticks()
         for name, rate in (
             (("key", access, workspace), self._limits.access),
@@ -137,7 +139,7 @@ class FairTurns:
         return limits.turns if there == 1 else max(limits.least, min(limits.beside, limits.turns // there))
 
     def _there(self) -> int:
-        """Return the number of workspaces that have a turn, wait for one, or had one within the last second."""
+        """Return the number of workspaces that have a turn, wait for one, or asked for one within the last second."""
         recent = self._ticks() - _RECENT
         while len(self._seen) > 1:
             first, at = next(iter(self._seen.items()))

@@ -20,10 +20,10 @@ _HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-sto
 
 
 class EventStream(Response):
-    """Sends what a reader wants until it leaves, is revoked, or the server stops.
+    """A response that sends events to a reader until it leaves, its access key is revoked, or the server stops.
 
-    `opened` is closed at the end. `is_valid` is asked with every sign of life whether the key still counts: a key can
-    expire without an event.
+    `opened` is closed at the end. `is_valid` is called every 15 seconds, because a key can expire without an event; if
+    it raises `Unauthorised`, the stream ends.
     """
 
     def __init__(

@@ -64,6 +64,7 @@ class FirstUse:
 
 
 def outsider_of(caller: Caller, workspace: Workspace) -> Outsider:
-    """Return the caller of a request as one from outside: its card and its bounds come from its key."""
+    """Return the caller of a request as an `Outsider`, with the card and the bounds of its key. It may answer questions
+    if the key has the scope approve."""
     session = f"mcp-{caller.access or 'token'}"
     return Outsider(workspace, session, caller.agent, caller.bounds, caller.by, answers=caller.may(APPROVE))

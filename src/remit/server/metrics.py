@@ -35,7 +35,8 @@ class OfWorkspace(Protocol):
 
 
 class WorkspaceGauges:
-    """How a workspace stands, for Prometheus. It is read when somebody asks, at most once a second."""
+    """The numbers of open tasks, open questions and workers of a workspace, for Prometheus. They are read from the
+    store on request, at most once a second."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._opening = opening_of(workspace)
@@ -71,7 +72,8 @@ def _gauge(name: str, about: str, value: int | dict[str, int]) -> list[str]:
 
 @asynccontextmanager
 async def metrics_app(tenants: Tenants, settings: OfWorkspace) -> AsyncGenerator[ASGIApp]:
-    """Count what this process does while the body runs, and serve the figures."""
+    """Yield the application that serves the figures of this process, and collect them while the body runs. If the
+    packages of remit[metrics] are missing, the application answers with status 404."""
     try:
         from remit.adapters.prometheus import CONTENT_TYPE, collect, exposition
     except BadInput:

@@ -34,7 +34,7 @@ _PROBLEM: Final[dict[str, Any]] = {
         "task": {"type": "string"},
     },
 }
-# Where the object is that a request makes; its answer has the id. Every run is a task, too.
+# The paths of the object that a request creates; the answer to the request has its id. Every run is also a task.
 _TASK: Final = ("/v1/tasks/{id}", "/v1/runs/{id}")
 _MAKES: Final[dict[str, tuple[str, ...]]] = {
     "POST /v1/tasks": _TASK,
@@ -164,14 +164,14 @@ def _body(row: Row, schemas: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _schema(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a model; the models in it become schemas of their own."""
+    """Return the schema of a model. Add the schemas of the models in it to `schemas`, where it refers to them."""
     schema: dict[str, Any] = _with_json(model.model_json_schema(ref_template=_REF, mode="validation"))
     schemas.update(schema.pop("$defs", {}))
     return schema
 
 
 def _with_json(schema: Any) -> Any:
-    """Return a schema in which every mark of a JSON value refers to the schema of all of them."""
+    """Return a schema with a reference to `JSON_SCHEMA` in place of each part that has `JSON_MARK`."""
     if isinstance(schema, list):
         return [_with_json(one) for one in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

@@ -66,7 +66,8 @@ def plain_problem(status: HTTPStatus, code: str, detail: str, request: str = "",
 
 
 def sentence_of(error: RemitError, given: Iterable[str] = ()) -> str:
-    """Return the text of an error for an answer. It repeats none of the caller's input."""
+    """Return the text of an error for an answer, without the details of `NotFound` and `StoreError`. `given` are texts
+    of the request: in the text of `BadInput` and `Conflict`, they are replaced."""
     if isinstance(error, NotFound):
         return _NOT_THERE
     if isinstance(error, StoreError):  # its text may name hosts and files

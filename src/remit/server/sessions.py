@@ -33,13 +33,14 @@ class AdmittedCallers(Protocol):
     """A doorkeeper that can return a caller again by the id of its access key, without the key itself."""
 
     async def again(self, access: str) -> Caller:
-        """Return the caller of an access key that was admitted before; "" for the token of this machine. Raise
-        `Unauthorised` if it is revoked or expired meanwhile."""
+        """Return the caller of the access key with this id, which was checked before; the id "" stands for the token of
+        this machine. Raise `Unauthorised` if the key has been revoked or has expired since."""
         ...
 
 
 class BegunSession(NamedTuple):
-    """A new session: the headers that set its cookie, the text that its page sends as X-Remit-CSRF, and its end."""
+    """A new session: the headers that set its cookie, and the text that its page sends as X-Remit-CSRF. `until` is its
+    end, in microseconds since 1970."""
 
     headers: dict[str, str]
     csrf: str
@@ -82,19 +83,20 @@ class Sessions:
         return self._signed("csrf", cookie)
 
     def until(self, cookie: str) -> int:
-        """Return when the session of a valid cookie ends."""
+        """Return when the session of a valid cookie ends, in microseconds since 1970."""
         return int(cookie.split(".")[1])
 
     def cookie(self, scope: Scope) -> str:
-        """Return the cookie of a request, or "". Two of the same name are none: another host may have set one."""
+        """Return the session cookie of a request. Return "" if it has none or two: another host may have set the
+        second."""
         own = self._name(scope)
         pairs = [part.strip().partition("=") for part in header(scope, b"cookie").split(";")]
         found = [value for name, _, value in pairs if name == own]
         return found[0] if len(found) == 1 else ""
 
     async def caller(self, scope: Scope) -> Caller:
-        """Return the caller with this cookie. Raise `Unauthorised` for an invalid cookie, and `Forbidden` for a request
-        that a page of another origin may have caused."""
+        """Return the caller whose session cookie the request has. Raise `Unauthorised` if the cookie or its access key
+        is not valid, and `Forbidden` for a request that a page of another origin may have caused."""
         cookie = self.cookie(scope)
         access = self._access(cookie)
         self._must_be_ours(scope, cookie)
@@ -106,7 +108,7 @@ class Sessions:
             raise no_key()
         access, until, nonce, signature = parts
         right = self._signed("session", f"{access}.{until}.{nonce}")
-        # Signed by us, so the rest has the form that we gave it.
+        # The signature is checked first: `int` may only read text that this server has written.
         if not hmac.compare_digest(signature.encode(), right.encode()) or self._clock.now() >= int(until):
             raise no_key()
         return "" if access == _TOKEN else access
@@ -131,7 +133,8 @@ class Sessions:
         return header(scope, b"host").lower() in self._https
 
     def _name(self, scope: Scope) -> str:
-        """Return the name of the cookie. Browsers send a cookie to every port of a host, so the port is in it."""
+        """Return the name of the session cookie. Browsers send a cookie to every port of a host, so the name contains
+        the port, except over TLS."""
         if self._is_tls(scope):
             return _OVER_TLS
         port = header(scope, b"host").rpartition(":")[2]

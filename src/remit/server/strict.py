@@ -57,8 +57,8 @@ async def read_json(scope: Scope, receive: Receive, limits: BodyLimits = USUAL) 
 
 
 def parsed(scope: Scope, text: bytes) -> Json:
-    """Return the JSON of a body; an empty body is an empty object. Raise `WrongType` if it is sent as something
-    else."""
+    """Return the JSON of a body; an empty body is an empty object. Raise `WrongType` if the headers of the request say
+    that it is something else, and `Malformed` if it is not JSON."""
     if not text:
         return {}
     must_be_json(scope)

@@ -93,7 +93,7 @@ class CachedView(SqlView):
         self._disputes.update({hold.agent: hold for hold in (Hold(*row) for row in holds)})
 
     def forget(self) -> None:
-        """Drop everything that was prefetched: after a write, or in another transaction, it may be outdated."""
+        """Drop the whole cache: another process may have written, or a transaction was rolled back."""
         self._standings.clear()
         self._breakers.clear()
         self._events.clear()

@@ -16,8 +16,8 @@ _NAME: Final = re.compile(r"[a-z][a-z_]*", re.ASCII)
 
 
 class CopyStatements(NamedTuple):
-    """The first page of a table and the pages after a row, in the order of the key; a new row; and the removal of some
-    rows."""
+    """The SQL for one table: `first` selects the first page of rows, `following` the page after a row, both in the
+    order of the key; `add` inserts a row; `clear` deletes up to a page of rows."""
 
     first: str
     following: str
@@ -52,5 +52,5 @@ def after_row(has: TableColumns, row: tuple[object, ...]) -> list[object]:
 
 
 def name_taken(workspace: str, where: str) -> BadInput:
-    """Return the error for a move to where there is a workspace of that name."""
+    """Return the error for a move to a database, named `where`, that already has a workspace of that name."""
     return BadInput(f"{where} already has a workspace '{workspace}' of its own; two cannot become one")

@@ -252,7 +252,7 @@ def _bounds(span: Span) -> dict[str, Any]:
 
 
 def _is_within(row: Values, span: Span) -> bool:
-    """Check the conditions that the query did not check exactly: a star there stands for anything."""
+    """Whether a row meets the conditions that the query may have skipped: in a query, a star stands for any value."""
     return (
         (span.kinds is None or row[_KIND] in span.kinds)
         and (span.session is None or row[_SESSION] == span.session)

@@ -170,7 +170,7 @@ class Unwritten:
 
     def takes(self, table: Table, verb: str, key: Key, row: Row) -> bool:
         """Keep a change that can be written later: an addition to a meter, a new hold, and the end of a hold that was
-        never written. Nothing is added to the row of a lease that is dropped. Return whether the change was kept."""
+        never written. If a lease is dropped, drop its collected figures too. Return whether the change was kept."""
         if verb == "count":
             metered = _METERED_BY(row)
             self._meters[metered] = self._meters.get(metered, 0) + cast("int", row["spent"])
@@ -301,8 +301,8 @@ class Journal:
             )
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
-        """Return the operation's answer, its events and its aside; an operation that was done before returns its
-        recorded answer.
+        """Return the operation's answer, its events and its aside (`Decision.aside`); an operation that was done before
+        returns its recorded answer, without events and aside.
 
         A lookup first would cost every operation a query. So the decision runs first, and the operation is looked up
         only if it may have been done: the decision raises, it changes nothing, or its id is taken.
@@ -358,7 +358,8 @@ class Journal:
         self._sql.write("tally_mark_put", (workspace, tally.upto))
 
     def _record(self, view: CachedView, besides: KeyChange | Sequence[DoneBefore]) -> list[Event]:
-        """Write what comes with the events of an operation, and return further events."""
+        """Write changed keys, or the events of operations that count as done with this one (`DoneBefore`). Return these
+        events."""
         if isinstance(besides, KeyChange):
             self._change_keys(view.workspace, besides)
             return []
@@ -468,7 +469,8 @@ class Journal:
         return False
 
     def _move(self, view: CachedView, move: LeaseMove) -> None:
-        """Move money. If it does not balance, or that is unknown, flush, so that the database checks it at once."""
+        """Add a movement of money to the delayed changes. If its lease does not balance then, or is not cached, flush,
+        so that the database checks it at once."""
         self.unwritten.move(view.workspace, move)
         if not view.move(move):
             self.flush()

@@ -33,7 +33,8 @@ _WAIT: Final = 0.1  # seconds between two tries to be the only one at the conten
 
 
 class MoveSummary(NamedTuple):
-    """A move that was done: from where, to where, and how much. Nothing was copied if it was there already."""
+    """A move that was done: the two databases as text for people, and the numbers of copied rows and contents, which
+    are 0 if the workspace was in the target already."""
 
     workspace: str
     source: str
@@ -43,8 +44,8 @@ class MoveSummary(NamedTuple):
 
 
 class WorkspaceMove:
-    """Moves one workspace between databases that are opened together. `reached` is called after each of the `STEPS`, in
-    the tests; `sleep` waits. `now` is our time in microseconds."""
+    """Moves one workspace between databases that are opened together. `now` returns the time in microseconds since
+    1970. Tests pass `reached`, which is called with the name of each of the `STEPS` after it, and replace `sleep`."""
 
     def __init__(
         self,
@@ -63,8 +64,8 @@ class WorkspaceMove:
         self._ends: dict[str, MoveEnd] = {}
 
     def move(self, target: str) -> MoveSummary:
-        """Move the workspace to the database of this name. Raise `BadInput` if there is nothing to move, or another
-        workspace of that name is there."""
+        """Move the workspace to the database of this name. Raise `BadInput` if there is nothing to move, or the target
+        has another workspace of that name; `Conflict` if an unfinished move leads elsewhere, or the copy fails."""
         with ExitStack() as stack:
             self._ends = {name: stack.enter_context(member.end()) for name, member in self._several.members.items()}
             source = self._continued()
@@ -131,8 +132,9 @@ class WorkspaceMove:
 
     @contextmanager
     def _alone(self, place: str) -> Generator[Clearing]:
-        """Be the only one that moves the workspace, while no process saves an artifact in it: the event that refers to
-        it must not be written elsewhere."""
+        """Lock the contents of the workspace in this database: no other process moves it, and none saves an artifact,
+        whose event would then be written to another database. Raise `Conflict` if that takes longer than ten
+        seconds."""
         contents = self._several.members[place].contents(self._workspace)
         clearing = contents.clearing(make=True)
         for _ in range(_TRIES):

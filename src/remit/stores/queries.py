@@ -67,7 +67,7 @@ def _bodies(folders: tuple[str, ...]) -> dict[str, str]:
 
 
 def _columns(match: re.Match[str]) -> str:
-    """Return the columns of a table.
+    """Return the columns of a table, as SQL, for one place in a query that names them with an @.
 
     `@task` stands for its columns, `@t.task` for those of the table called t, `:@task` for a value for each.
     `@set.entry` takes the columns that are not part of the key from the row that an upsert proposed.

@@ -62,7 +62,8 @@ class KnownMarks:
 
 
 class HomeNotes:
-    """Notes in the home where new workspaces live, over a connection that is kept. Any thread may note."""
+    """Records in the home database where new workspaces live, over one connection that stays open. It is
+    thread-safe."""
 
     def __init__(self, home: Member) -> None:
         self._home = home
@@ -95,7 +96,7 @@ class HomeNotes:
 
 
 class FollowingWatch:
-    """A subscription to a store, which follows its workspace to another one."""
+    """A subscription to a workspace's store. When the workspace moves, `follow` subscribes to its new store instead."""
 
     def __init__(self, begin: Callable[[Store], Callable[[], None]], store: Store) -> None:
         self._begin = begin
@@ -107,7 +108,8 @@ class FollowingWatch:
 
 
 class WorkspaceRoute:
-    """The way to a workspace: where it lives, as far as this process knows. One for all that use the workspace."""
+    """The database in which a workspace lives, as far as this process knows. All users of a workspace in this process
+    share one route."""
 
     def __init__(self, workspace: str, place: str, member: Member, *, is_noted: bool) -> None:
         self.workspace = workspace
@@ -168,7 +170,8 @@ class SeveralDatabases:
     # -- placement ----------------------------------------------------------------------------------
 
     def route(self, workspace: str) -> WorkspaceRoute:
-        """Return the way to a workspace. Raise `Moved` if it is between two databases, or in one that was not given."""
+        """Return the route of a workspace. Raise `Moved` if it is between two databases, or in one that was not
+        given."""
         found = self._routes.get(workspace)
         if found is None:
             noted = self.members[self.home].placed(workspace)
@@ -178,8 +181,9 @@ class SeveralDatabases:
         return found
 
     def living(self, workspace: str, place: str, within: float | None = None) -> str:
-        """Return the database that has a workspace, following the marks from `place`. Raise `Moved` while the workspace
-        is between two."""
+        """Return the name of the database that has a workspace, following the marks from `place`. `within` is the
+        greatest age of cached marks, in seconds [default: `known_for`]. Raise `Moved` while the workspace is between
+        two databases, or if it is in one that was not given."""
         found = living_at(place, lambda place: self._mark(place, workspace, within))
         if found is None:
             error = Moved(f"workspace '{workspace}' is between two databases; if that lasts, run `remit move` again")
@@ -189,7 +193,7 @@ class SeveralDatabases:
         return found
 
     def mark(self, route: WorkspaceRoute, within: float | None = None) -> MoveMark | None:
-        """Return the mark of a workspace where this process looks for it."""
+        """Return the mark of a workspace in the database of its route, or None. `within` is as for `living`."""
         return self._mark(route.place, route.workspace, within)
 
     def _mark(self, place: str, workspace: str, within: float | None = None) -> MoveMark | None:
@@ -233,7 +237,8 @@ class SeveralDatabases:
         return route.store
 
     async def follow(self, route: WorkspaceRoute, until: float) -> None:
-        """Wait until a workspace may be written, here or at its new place. Raise `Moved` if that takes too long."""
+        """Wait until a workspace may be written, here or at its new place, and update its route. Raise `Moved` after
+        `until`, in monotonic time, or if the new database was not given."""
         while True:
             is_last = time.monotonic() > until
             known_for = 0.0 if is_last else _POLL  # a refusal never goes by an old mark
@@ -253,7 +258,8 @@ class SeveralDatabases:
             await asyncio.sleep(_POLL)
 
     async def has_moved(self, route: WorkspaceRoute, place: str) -> bool:
-        """Whether a read at `place` must be repeated, because the workspace does not live there any more."""
+        """Whether a read at `place` must be repeated, because the workspace does not live there any more. The route
+        then leads to its new database. Raise `Moved` if that is not found."""
         if not self._marks[place].are_known(self._known_for):
             await to_thread.run_sync(self._marks[place].mark, route.workspace, self._known_for)
         mark = self._marks[place].mark(route.workspace, float("inf"))
@@ -303,7 +309,8 @@ class SeveralDatabases:
         return next((now for now in times if now is not None), None)
 
     def workspaces(self) -> list[str]:
-        """Return the workspaces of all, each once: a copy that is arriving, or left behind, is none."""
+        """Return the names of the workspaces of all databases, without copies that arrive or that a move left
+        behind."""
         found: set[str] = set()
         for member in self.members.values():
             marks = member.marks()
@@ -349,8 +356,8 @@ class SeveralDatabases:
 
 
 def _joined(member: Member, home: str) -> str:
-    """Return the name of a database among these, which it gets if it has none. Raise `BadInput` if it belongs to
-    others."""
+    """Return the name of a database; if it has none, it gets one and joins the home with this name ("" makes it a
+    home). Raise `BadInput` for a database in memory, and for one that belongs to another home."""
     if not member.lasting:
         raise BadInput("a store in memory cannot be one of several: no other process could find its workspaces")
     known = member.membership()
@@ -464,7 +471,8 @@ class PlacedWords:
         return self._route.watch(lambda _: _unless_none(self._line(), lambda line: line.hear(hear)))
 
     def _line(self) -> WordsLine | None:
-        """Return the line of the database in which the workspace lives now: one, which knows its own words."""
+        """Return the line of the database in which the workspace lives now, or None if that database has none. It is
+        the same object each time, so that it recognizes its own words."""
         place = self._route.place
         if place not in self._lines:
             member: object = self._several.members[place]
@@ -534,8 +542,8 @@ class PlacedContents:
 
 
 class PlacedSaving:
-    """A content that is being written. A move of the workspace waits for its end, or it is refused: otherwise its
-    event could be written at the new place, and the content would be missing there."""
+    """A content that is being written. A move of the workspace waits for its end. If a move has begun nevertheless,
+    `keep` raises `Moved`: the event could be written at the new place, where the content would be missing."""
 
     def __init__(self, several: SeveralDatabases, workspace: str, place: str) -> None:
         self._several = several

@@ -30,7 +30,7 @@ class OneLoop:
         self._lock = threading.Lock()
 
     def enter(self) -> asyncio.AbstractEventLoop:
-        """Return the running loop. Raise if another loop uses the store."""
+        """Return the running loop. Raise `StoreError` if another loop uses the store."""
         loop = asyncio.get_running_loop()
         if loop is not self.loop:
             self._take(loop)

@@ -124,7 +124,7 @@ class TaskQueries(JournalQueries):
                 page = page._replace(before=_BEGAN(rows[-1]), limit=max(page.limit, _TASK_PAGE))
 
     def _stretches(self, which: Which) -> Iterator[tuple[int, int | None]]:
-        """Yield the parts of the journal in which such tasks may have begun, the latest first: between two events."""
+        """Yield where matching tasks may have begun, latest first: after one event, and before another or None."""
         narrow = which.session is not None or which.state == "open" or which.state in OPEN or which.state in GONE
         span = Span(since=which.since, until=which.until, before=which.before, latest=True, label=_label_in(which))
         if narrow or (span.since, span.until, span.label) == (None, None, None):
@@ -247,7 +247,7 @@ def _label_in(which: Which) -> str | None:
 
 
 def _part_in(which: Which) -> str:
-    """Return a part of the first event of all such tasks, or "*"."""
+    """Return a text that the first event of every matching task contains, or "*" if there is none."""
     if which.tag:
         return encode(which.tag)
     if which.by:
@@ -332,7 +332,7 @@ class QueueQueries(Queries):
         return [Record(*row[:TASK_WIDTH]) for row in rows]
 
     def _came_along(self, rows: Sequence[Values]) -> None:
-        """Handle the events that came with an answer; a caching view keeps them."""
+        """Receive the rows of events that `due` or `front` read with their tasks. A caching view keeps them."""
 
     def next_due(self, now: int) -> int | None:
         row = self._one("next_due", now=now)

@@ -47,6 +47,7 @@ def _vitals(rows: list[Values], granted: int | None, questions: int, latest: int
 
 
 def _granted(run: str, text: str) -> int | None:
-    """Return the credits of a run that has ended, from the data of its end: the row of its lease is gone."""
+    """Return the credits that a run had, from the data of its last event, because the row of its lease is gone; None if
+    it had no lease."""
     data = cast("dict[str, Any]", decode(text))
     return next((row[4] for row in data.get("closes", ()) if row[:2] == [run, "credits"]), None)

@@ -165,8 +165,9 @@ class FakeClock:
 
 
 async def pass_time(clock: FakeClock, until: Callable[[], Awaitable[object]], *, step: float = 1.0) -> None:
-    """Advance the clock step by step until a condition is true. Between two steps the tasks that were woken run, and
-    stores answer: a store on disk works in threads, and this clock does not wait for threads."""
+    """Advance the clock by `step` seconds at a time until a condition is true. Between two steps the tasks that were
+    woken run, and stores answer: a store on disk works in threads, and this clock does not wait for threads. Raise
+    `TimeoutError` after 30 real seconds."""
     with anyio.fail_after(PATIENCE):
         while not await until():
             clock.advance(step)

@@ -92,7 +92,7 @@ class Witness:
         self._places: list[_Place] = []
 
     def record_workspace(self, opened: Opened, subscribe: Subscribe) -> None:
-        """Record a workspace."""
+        """Record the events that this process commits in a workspace from now on."""
         self._places.append(_Place(opened, subscribe))
 
     def begin(self) -> None:

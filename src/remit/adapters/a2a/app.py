@@ -140,9 +140,9 @@ def signer(key: str) -> Any:
 
 
 def _signed_text(card: AgentCard) -> bytes:
-    """Return what the signature of a card is for: all of it, as canonical JSON (RFC 8785), which sorted JSON is for a
-    card without numbers. The SDK leaves out empty objects, such as those of security requirements, when it signs and
-    when it verifies, so there is a signature of each kind."""
+    """Return the text that is signed: the whole card as canonical JSON (RFC 8785). A card has no numbers, so sorted
+    JSON is canonical. The SDK leaves out empty objects, such as those of security requirements, when it signs and when
+    it verifies. So a card gets two signatures: of this text, and of the SDK's text."""
     return json.dumps(MessageToDict(card), ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -150,7 +150,7 @@ def _signed_text(card: AgentCard) -> bytes:
 
 
 class CallBuilder(ServerCallContextBuilder):
-    """Puts who calls, and for which agent, into the context of the SDK."""
+    """Puts the `A2ACall` of a request into the context of the SDK."""
 
     def build(self, request: Request) -> ServerCallContext:
         version = request.headers.get("a2a-version", "")
@@ -160,8 +160,8 @@ class CallBuilder(ServerCallContextBuilder):
 
 
 def _status_in(request: Request) -> Any:
-    """Return the state by which a request filters tasks, as it was sent: the SDK drops a state that it does not
-    know."""
+    """Return the state by which a request filters tasks, as it was sent, or None if it has no filter. The SDK drops a
+    state that it does not know, so it is read here."""
     body: Any = request.scope.get("remit.body")
     params: Any = cast("dict[str, Any]", body).get("params") if isinstance(body, dict) else None
     if isinstance(params, dict):
@@ -217,8 +217,8 @@ def front_app(settings: A2ASettings | None = None) -> ASGIApp:
 
 
 def _rest(handler: AgentRequests, builder: CallBuilder) -> list[BaseRoute]:
-    """Return the routes of HTTP+JSON, without the mount at the root that swallows all others. A body that is not what
-    the protocol asks for is answered here, because the SDK repeats it in its answer."""
+    """Return the routes of HTTP+JSON, without the SDK's mount at the root, which would take the requests of all other
+    routes. These routes reject an invalid body before the SDK gets it, because the SDK repeats it in its answer."""
     made = create_rest_routes(handler, builder, path_prefix="/{agent}/rest")
     routes = [one for one in made if isinstance(one, Route)]
     dispatcher = RestDispatcher(handler, builder)

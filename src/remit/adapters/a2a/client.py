@@ -187,7 +187,7 @@ def _verifier(key: str) -> Any:
 
 
 def _must_stay(remote: RemotePlace, card: AgentCard) -> None:
-    """Raise `RemoteFailed` if a card leads to another host: the token is for this one."""
+    """Raise `RemoteFailed` if a card names another host, which must not get the token, or no valid address."""
     own = remote.target[:3]
     try:
         places = [checked_form(one.url, remote.permits)[:3] for one in card.supported_interfaces]
@@ -199,7 +199,8 @@ def _must_stay(remote: RemotePlace, card: AgentCard) -> None:
 
 @contextmanager
 def told_apart(remote: RemotePlace) -> Generator[None]:
-    """Turn the exceptions of the client into those of a remote agent: a retry may help, or not."""
+    """Raise the exceptions of the A2A client as `RemoteDown` if a retry may help, otherwise as `RemoteFailed`. Errors
+    of remit are raised unchanged."""
     try:
         yield
     except (RemitError, RemoteDown, RemoteFailed):
@@ -258,8 +259,8 @@ class RemoteWork:
         self._artifacts: dict[str, Artifact] = {}
 
     async def _client(self) -> Client:
-        """Return the client. It is made when it is needed: an attempt that only finds what an earlier one recorded
-        knows the remote task before it can reach it."""
+        """Return the client, and connect on the first call. An attempt that continues an earlier one reads the id of
+        the remote task from the record first, even if the server cannot be reached."""
         if self._connected is None:
             self._connected = await self._stack.enter_async_context(connected(self._remote))
         return self._connected[0]
@@ -270,7 +271,8 @@ class RemoteWork:
         return self._connected[1].capabilities.streaming
 
     async def result(self) -> Json:
-        """Return the result of the remote task."""
+        """Return the result of the remote task. If an error or a cancellation ends this attempt while the remote task
+        may still run, cancel the remote task, unless a later attempt follows it: after `RemoteDown` or a requeue."""
         try:
             return await self._result()
         except RemoteDown:
@@ -334,7 +336,7 @@ class RemoteWork:
     # -- effects ------------------------------------------------------------------------------------------------
 
     async def _send(self, number: int, *, idempotency_key: str) -> dict[str, Json]:
-        """Send the task. Return the id of the remote task, as soon as it is known."""
+        """Send the task. Return the result of `_begin`, without waiting for the remote task to end."""
         del number
         message = Message(message_id=idempotency_key, role=Role.ROLE_USER, extensions=[CHAIN])
         message.parts.extend(await self._parts())
@@ -361,8 +363,9 @@ class RemoteWork:
                     raise
 
     async def _begin(self, message: Message) -> dict[str, Json]:
-        """Send a message, and return what comes first: the task, or an answer at once. The rest of the stream is for
-        `_follow`."""
+        """Send a message. Return the ids of the remote task and its context as `task` and `context`, or the `answer` of
+        an agent that answers without a task. The rest of the stream is kept for `_follow`. Raise `RemoteFailed` if the
+        stream ends before either."""
         request = SendMessageRequest(message=message)
         request.configuration.return_immediately = True  # for servers that do not stream
         request.configuration.accepted_output_modes.extend(["text/plain", "application/json", "*/*"])
@@ -423,7 +426,7 @@ class RemoteWork:
 
     async def _look(self) -> dict[str, Json] | None:
         """Request the state of the remote task. Return it if the task has stopped, or None if the task is still
-        running."""
+        running. If the server does not know the task, the state is "lost"."""
         try:
             task = await (await self._client()).get_task(GetTaskRequest(id=self._task))
         except TaskNotFoundError:

@@ -40,8 +40,9 @@ def check_config(call: A2ACall, config: TaskPushNotificationConfig) -> PushTarge
 async def set_config(
     call: A2ACall, status: Status, config: TaskPushNotificationConfig, *, now: bool = False
 ) -> TaskPushNotificationConfig:
-    """Send the state of a task to the client's address when the task starts, asks a question or ends; with `now`, also
-    send it at once. Raise `InvalidParamsError` if the configuration or its address is not valid."""
+    """Store a configuration: its address is sent the state of the task when the task starts, asks a question or ends;
+    with `now`, also at once. Return the stored configuration, without its secrets. Raise `InvalidParamsError` if the
+    configuration or its address is not valid, `PushNotificationNotSupportedError` as `check_config` does."""
     target = check_config(call, config)
     try:
         return _without_secrets(status, await _pushes(call).set(status.id, status.run, target, now=now))
@@ -52,14 +53,16 @@ async def set_config(
 
 
 async def configs_of(call: A2ACall, status: Status) -> list[TaskPushNotificationConfig]:
-    """Return the configurations of a task's push notifications."""
+    """Return the configurations of a task's push notifications, without secrets. Raise
+    `PushNotificationNotSupportedError` if this server cannot store credentials."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
     return [_without_secrets(status, one) for one in await _pushes(call).list(status.id)]
 
 
 async def remove_config(call: A2ACall, status: Status, name: str) -> None:
-    """Delete a configuration of push notifications. If there is none of this name, do nothing."""
+    """Delete a configuration of push notifications. If there is none of this name, do nothing. Raise
+    `PushNotificationNotSupportedError` if this server cannot store credentials."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
     await _pushes(call).remove(status.id, name)

@@ -113,8 +113,8 @@ def _named_in(view: View, task: str, text: str) -> list[Artifact]:
 
 
 def named_file(part: Part) -> tuple[str, str]:
-    """Return the name and the media type of a file from outside, or usual ones in their place if they cannot be used:
-    a name could lead anywhere."""
+    """Return a name and a media type for a received file. Only the last part of its name is used, because the rest
+    could lead to another folder. An invalid name becomes "file", an invalid media type `BINARY`."""
     name = part.filename.replace("\\", "/").rpartition("/")[2][-NAME_LENGTH:]
     try:
         file_name(name)

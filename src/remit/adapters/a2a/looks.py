@@ -85,8 +85,9 @@ def _question_text(question: Inquiry) -> str:
 
 
 async def looked_at(call: A2ACall, task: str) -> Seen:
-    """Return a task of the caller as it is now. An unknown one, one of somebody else and an impossible id look the
-    same."""
+    """Return a task of the caller as it is now. Raise `TaskNotFoundError` for an unknown or impossible id and for a
+    task of another client, so that a client cannot tell these apart; raise `InternalError` if the store does not
+    answer."""
     status = None
     if _ID.fullmatch(task):
         try:
@@ -112,7 +113,7 @@ async def seen_task(call: A2ACall, status: Status) -> Seen:
 
 
 async def _open(call: A2ACall, status: Status) -> list[Inquiry]:
-    """Return the open questions of a task, or of its run, that the caller may answer."""
+    """Return the open questions of a task that the caller may answer; if the task is a root, those of its run."""
     return await _questions(call, status, decided=False)
 
 
@@ -122,8 +123,8 @@ async def _questions(call: A2ACall, status: Status, *, decided: bool) -> list[In
 
 
 def _is_for(call: A2ACall, status: Status, task: str, kind: str) -> bool:
-    """Whether a question is one of a task, or of the run that it began, and one that the caller may answer: that of an
-    agent, and with the scope `approve` also what needs an approval."""
+    """Whether a question belongs to a task, or to the run that the task began, and the caller may answer it. `task` and
+    `kind` are those of the question. Only callers with the scope `approve` may answer a request for an approval."""
     return (task == status.id or not status.parent) and (kind == "ask" or call.caller.may("approve"))
 
 
@@ -173,7 +174,8 @@ class TaskStory:
                 self.look = self.look._replace(progress=found.text)
 
     async def since(self, before: Seen) -> AsyncGenerator[Update]:
-        """Yield updates for the client if the state differs from `before`."""
+        """Yield the updates for a client that knows the state `before`: the result if the task has completed, and the
+        state if it or its text differs."""
         call, look = self._call, self.look
         task, context = look.status.id, call.context_of(look.status)
         if look.status.state == "completed":
@@ -202,7 +204,8 @@ def asks(look: Seen) -> bool:
 async def watched(
     call: A2ACall, task: str, stops: Callable[[Seen], bool], history: int = ALL
 ) -> AsyncGenerator[Task | Update]:
-    """Yield a task and then its updates, until it ends, `stops`, or the access key is no longer valid."""
+    """Yield a task with its latest `history` messages, and then its updates, until it ends, `stops` returns True, or
+    the access key is no longer valid."""
     head = await call.workspace.journal.read(lambda view: view.head().seq)
     look = await looked_at(call, task)
     async with call.workspace.journal.follow(run=look.status.run, after=head) as follow:
@@ -222,7 +225,8 @@ async def watched(
 
 
 async def _beginning(call: A2ACall, look: Seen, follow: Follow[Event]) -> TaskStory:
-    """Return the state of a task before the events that are followed from now on."""
+    """Return the state of a task to which the next events of `follow` apply. It is read again as long as events that
+    concern the task arrive meanwhile."""
     task = look.status.id
     while True:
         asked = [] if look.is_over else await _open(call, look.status)

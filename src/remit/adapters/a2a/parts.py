@@ -101,7 +101,7 @@ def _is_exact(value: Json) -> bool:
 
 
 def texts_in(parts: Iterable[Part]) -> str:
-    """Return the texts of these parts, with a line between them."""
+    """Return the texts of these parts, with an empty line between them; "" if there are none."""
     return "\n\n".join(keepable(part.text) for part in parts if part.HasField("text") and part.text.strip())
 
 
@@ -116,8 +116,8 @@ def keepable(text: str) -> str:
 
 
 def plain_value(value: Any) -> Json:
-    """Return a value with its whole numbers as such, and texts that every store can hold. Nested at most as deep as the
-    parser of the SDK permits, so this ends."""
+    """Return a value of A2A with whole numbers as `int`, because A2A has floating-point numbers only, and with texts
+    that every store can hold. The SDK's parser limits the depth of values, so the recursion ends."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < _EXACT else value
     if isinstance(value, str):

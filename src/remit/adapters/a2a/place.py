@@ -22,13 +22,13 @@ class RemotePlace:
 
     @property
     def name(self) -> str:
-        """The last part of its address, or its host: the agent's name if none is given."""
+        """The agent's name if none is given: the last part of the path, or the first part of the host."""
         path = self.target.path.partition("?")[0].strip("/")
         return canonical(path.rpartition("/")[2] or self.target.host.partition(".")[0])
 
     @property
     def host(self) -> str:
-        """Its host, as it is shown to people."""
+        """The host as it is shown to people: at most 60 characters."""
         return self.target.host[:_SHOWN]
 
     def vetted(self) -> Vetted:

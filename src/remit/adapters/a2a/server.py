@@ -84,7 +84,7 @@ _NAME: Final = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)  # of a context, or a
 
 
 class AgentRequests(RequestHandler):
-    """The requests of A2A, as calls of a workspace. `hold` is how long a request waits for the end of its task."""
+    """The requests of A2A, as calls of a workspace. `hold` is how many seconds a request waits for its task to end."""
 
     def __init__(self, hold: float = HOLD) -> None:
         self._hold = hold
@@ -221,12 +221,13 @@ async def _matching_tasks(call: A2ACall, params: ListTasksRequest) -> list[Seen]
 
 
 def _place(look: Seen) -> tuple[int, int]:
-    """Return the place of a task in a list."""
+    """Return the sort key of a task in a list: when its state last changed, and the number of its first event."""
     return look.at, look.status.began
 
 
 def _page(params: ListTasksRequest) -> tuple[int, tuple[int, int] | None]:
-    """Return the requested number of tasks, and the position after which they start."""
+    """Return the requested number of tasks, and the sort key after which they start, or None for the first page. Raise
+    `InvalidParamsError` if either is not valid."""
     size = params.page_size if params.HasField("page_size") else PAGE
     if not 1 <= size <= MOST:
         raise InvalidParamsError(f"pageSize is a number from 1 to {MOST}")
@@ -242,7 +243,9 @@ def _page(params: ListTasksRequest) -> tuple[int, tuple[int, int] | None]:
 
 
 async def _start_or_answer(call: A2ACall, params: SendMessageRequest) -> str | Task:
-    """Handle a message: start a new task, or answer a question. Return the task's id, or a rejected task."""
+    """Handle a message: start a new task, or answer a question. Return the task's id, or an A2A task in the state
+    "rejected" if remit refuses it or there is no such agent. Raise the SDK's errors for an invalid message or a failed
+    store."""
     message, config = params.message, params.configuration.task_push_notification_config
     if any(part.HasField("url") for part in message.parts):
         raise ContentTypeNotSupportedError("files are not fetched from elsewhere; send their content")
@@ -281,8 +284,8 @@ def _rejected(sentence: str, context: str) -> Task:
 
 
 async def _submitted(call: A2ACall, message: Message) -> str:
-    """Submit a task in the name of the caller's card, as a part of the task that it is for or as a run. Return its
-    id."""
+    """Submit a message as a task of the agent, and return its id. If the access key has an agent, that agent is the
+    asker. The task is a subtask of the open task that the request is a part of, or else the root of a new run."""
     chain, caller = chain_in(message), call.caller
     values = data_in(message.parts)
     how: dict[str, Any] = {"by": caller.by, "key": call.key(chain.key or token_hex(16)), "ceiling": caller.bounds}
@@ -314,7 +317,8 @@ def _run_metadata(call: A2ACall, message: Message, context: str, chain: ChainDat
 
 
 async def _saved(call: A2ACall, message: Message, key: str) -> list[str]:
-    """Save the files of a message, and return the references to them, which go into the text of the task."""
+    """Save the files of a message, and return the references to them, which go into the text of the task. Raise
+    `NotFound` before that if there is no such agent."""
     files = [part for part in message.parts if part.HasField("raw")]
     if not files:
         return []
@@ -337,16 +341,17 @@ def _narrower(chain: ChainData) -> Bounds:
 
 
 async def _trust(call: A2ACall) -> str:
-    """Return the trust label of what the caller writes: that of its card."""
+    """Return "trusted" if the card of the access key's agent declares its output trusted, otherwise "untrusted"."""
     cards = {card.name: card for card in await call.workspace.agents.list()}
     card = cards.get(call.caller.agent)
     return "trusted" if card is not None and card.trusted_output else "untrusted"
 
 
 async def _parent(call: A2ACall, chain: ChainData) -> str:
-    """Return the task that a request is a part of, or "" if it is none of ours.
+    """Return the id of the task that a request is a part of, or "" if the request names no task that the access key's
+    agent holds.
 
-    A handle has no authority: the task must be open, and held by the card of the key. Raise `Refused` if it has ended.
+    A handle alone permits nothing. Raise `Refused` if that task has ended.
     """
     if not call.caller.agent:
         return ""

@@ -37,7 +37,8 @@ class Answered(NamedTuple):
         return 200 <= self.status < 300
 
     def judge(self, why: str = "", retry_after: float | None = None) -> None:
-        """Raise `Down` if a retry may help, and `Undeliverable` if it cannot. Return for a success."""
+        """Raise `Down` if a retry may help, and `Undeliverable` if it cannot. Return for a success. `why` is added to
+        the error; `retry_after`, in seconds, replaces the pause in the header."""
         if self.ok:
             return
         said = f"it answered {self.status}{f': {why}' if why else ''}"
@@ -127,7 +128,8 @@ def address(url: object, what: str) -> str:
 
 
 def address_hidden(reveal: Callable[[], str]) -> Hidden:
-    """Hide the part of an address after the host: some addresses are secrets."""
+    """Hide the part of an address after the host from the logs, as long as the result is referenced: some addresses are
+    secrets."""
 
     def texts() -> list[tuple[str, str]]:
         parts = urlsplit(reveal())

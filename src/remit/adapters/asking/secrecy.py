@@ -84,5 +84,5 @@ def _put_filters() -> None:
 
 
 def token_hidden(reveal: Callable[[], str]) -> Hidden:
-    """Hide a token wherever it appears."""
+    """Hide a token from the logs, as long as the result is referenced."""
     return Hidden(lambda: [(reveal(), REDACTED)])

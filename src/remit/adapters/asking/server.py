@@ -148,7 +148,7 @@ def page(workspace: str, inquiry: Inquiry, chosen: Sequence[tuple[Option, str]])
 
 
 def _line(line: QuestionLine) -> str:
-    """Return a line with its indent, including the parts it is broken into."""
+    """Return a line of the question as HTML. The indent is a margin, so that a long line that wraps keeps it."""
     name = f"<strong>{escape(line.name)}</strong>  " if line.name else ""
     look = f' class="quoted {line.mark}"' if line.is_quoted else ""
     return f'<div{look} style="margin-left:{1.5 * line.depth}em">{name}{escape(line.text) or " "}</div>'
@@ -162,7 +162,7 @@ def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
 
 
 def result_page(title: str, sentence: str) -> str:
-    """Return the page with the result."""
+    """Return a page that shows the result of a request: a title and a sentence."""
     return _html(title, f"<pre>{escape(visible_line(sentence))}</pre>")
 
 
@@ -170,7 +170,7 @@ _NAME_FIELD: Final = '<p><label>Your name, for the record<br><input name="name" 
 
 
 def _text_field(inquiry: Inquiry, chosen: Option) -> str:
-    """Return the form field for an answer text or a reason."""
+    """Return the form field for an answer text, another amount or a reason; "" for a choice of an agent's question."""
     if chosen.code == TEXT:
         return (
             '<p><label>Your answer<br><textarea name="said" rows="6" maxlength="8000" required></textarea></label></p>'
@@ -231,7 +231,8 @@ class AnswerServer:
         return "<AnswerServer>" if self.port is None else f"<AnswerServer at {self._host}:{self.port}>"
 
     async def respond(self, request: PageRequest) -> tuple[HTTPStatus, str]:
-        """Return the page for a request that another server has read. It knows no link before the team serves."""
+        """Return the status and the page for a request that another server has read. Until `listen` is called, every
+        link is rejected."""
         return _WRONG_LINK if self._desk is None else await self._answered(self._desk, request)
 
     async def listen(self, desk: Desk) -> None:

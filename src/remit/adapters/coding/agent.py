@@ -36,7 +36,8 @@ _KEPT: Final = VALUE_LIMIT - 1_000  # characters of an answer, with room for the
 
 
 class ProgramStart(NamedTuple):
-    """The command line and the environment of a coding agent. The prompt goes to its stdin."""
+    """The command line and the environment of a coding agent, and the open files that it inherits. The prompt goes to
+    its stdin."""
 
     argv: list[str]
     env: Mapping[str, str]
@@ -108,7 +109,8 @@ class CodingAgent:
 
     @asynccontextmanager
     async def _noted(self, turn: Any, place: TaskPlace) -> AsyncGenerator[None]:
-        """Count the tasks in the owner's folder, and say if there are several: one may undo what another did."""
+        """Count the tasks that work in the owner's folder while the body runs. Log a warning if there are several,
+        because one may undo the work of another."""
         self._at_work += not place.base
         if self._at_work > 1 and not place.base:
             _log.warning("%s", _crowded(turn.agent, self._at_work, place.cwd))
@@ -228,14 +230,15 @@ def token_pipe(token: str) -> Generator[int]:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only this user can read, in the place of one that may be there."""
+    """Write a file that only this user can read. Replace an existing one."""
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         out.write(text)
 
 
 def installed(command: Sequence[str], env: Mapping[str, str] | None, package: str) -> list[str]:
-    """Return the command with the path of its program. Raise `BadInput` if it is not installed."""
+    """Return the command with the path of its program. Raise `BadInput` if it is not installed; the error says to
+    install the npm package."""
     return located(command, env, f"npm install -g {package}")
 
 
@@ -249,7 +252,8 @@ def places_of(cwd: str | os.PathLike[str] | None, home: str | os.PathLike[str] |
 
 
 def model_names(models: Sequence[str], wire: WireFormat, who: str) -> list[str]:
-    """Return models as their provider names them. Raise `BadInput` unless they speak the format of the program."""
+    """Return the models without their provider's name. Raise `BadInput` if one cannot be asked in the format of the
+    program, which the error calls `who`."""
     for one in models:
         if not wire.speaks(provider_of(one)):
             raise BadInput(f"{who} speaks the format {wire.path}, and {shown(one)} does not; name another model")

@@ -65,6 +65,9 @@ def claude_code(
     `tools` are those of Claude Code's own tools that it has, and `allow` those that it may use without asking, such as
     "Edit" or "Bash(pytest*)". A person is asked about each other use; with `approve=False` it is denied.
 
+    If `model` fails, remit asks those in `fallback`. `keys` and `base_url` are those of `rt.model_agent`, and
+    `max_tokens` limits each answer. `command` starts Claude Code, with `env` added to its variables.
+
     If an attempt is interrupted, the next one resumes the session, and tells the model what the session lacks. Sessions
     are in `home`, by default in the user's folder for state, and are removed when the task is done.
     """

@@ -49,7 +49,8 @@ class TaskPlaces(NamedTuple):
 
     @asynccontextmanager
     async def of(self, turn: Any) -> AsyncGenerator[TaskPlace]:
-        """Open the place of the turn's task. Only one attempt works in it: another waits until it is left."""
+        """Lock the place of the turn's task while the body runs, and yield it. If another attempt works in it, wait for
+        its end; raise `TimeoutError` after 30 seconds."""
         home = (self.root or state_folder()) / _ODD.sub("-", f"{turn.agent}-{turn.origin}")
         lock = await to_thread.run_sync(_lock_home, home)
         try:
@@ -87,7 +88,8 @@ class TaskPlaces(NamedTuple):
             raise BadInput(f"worktree=True needs a commit to begin with, and {self.cwd} has none; make one") from None
 
     async def saved(self, turn: Any, place: TaskPlace) -> list[Artifact]:
-        """Save what the agent changed in its worktree as an artifact, and return the reference; none if nothing was."""
+        """Save the diff of the agent's worktree as an artifact, and return a list with its reference. The list is empty
+        if nothing changed, or if the agent works in the owner's folder."""
         if not place.base:
             return []
         diff = place.home / f"{turn.agent}.diff"
@@ -115,7 +117,8 @@ def state_folder() -> Path:
 
 
 def _lock_home(home: Path) -> int:
-    """Make the home of a task if there is none, and return its lock. Remove homes that no attempt came back to."""
+    """Make the home of a task if there is none. Return the descriptor of its lock file, which is not locked yet. Remove
+    homes that no attempt has used for 14 days."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.utime(home)

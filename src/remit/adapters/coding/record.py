@@ -65,8 +65,9 @@ def finished_in(sessions: Iterable[Path]) -> set[str]:
 def going_on(
     task: str, calls: list[CallBefore], finished: Collection[str], *, has_session: bool, has_files: bool = True
 ) -> str:
-    """Return the prompt of a later attempt: what its session lacks, and the task. Without `has_files`, the files that
-    it worked on are not there either."""
+    """Return the prompt of a later attempt: the calls of earlier attempts that its session lacks, and the task.
+    `finished` are the ids of calls whose results are in the session. Without `has_files`, the prompt says that the
+    changed files are gone. If there were no calls and there is no session, return only the task."""
     lacks = [call for call in calls if call.id not in finished]
     if not has_session and not calls:
         return task

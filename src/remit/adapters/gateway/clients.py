@@ -21,7 +21,7 @@ from remit.errors import BadInput
 
 
 class AnyTurn(Protocol):
-    """A turn, by what every type checker can compare."""
+    """Any turn. It lists only attributes whose types every type checker can compare."""
 
     @property
     def agent(self) -> str: ...

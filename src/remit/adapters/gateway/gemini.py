@@ -79,7 +79,7 @@ class Gemini(WireFormat):
             return body
         if not kept:
             return without(body, *_TOOLS)
-        # It may list names that are gone; a provider refuses those.
+        # Leave out toolConfig: it may name tools that were removed, and a provider refuses those names.
         return {**without(body, *_TOOLS[1:]), "tools": kept}
 
     def tool_names(self, tools: list[Any]) -> Iterable[str]:
@@ -138,7 +138,8 @@ class Gemini(WireFormat):
 
 
 def gemini_at(path: str, query: bytes) -> Gemini | None:
-    """Return the format of a request at this path, or None if it is no path of Google's."""
+    """Return the format of a request at this path, or None if it is no path of Google's. Raise `BadInput` for a stream
+    that is not asked for with `alt=sse`."""
     found = _PATH.fullmatch(path)
     if found is None:
         return None
@@ -158,7 +159,8 @@ def _config(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _declared(tool: dict[str, Any]) -> tuple[str, list[Any]]:
-    """Return the field of a tool that lists functions, and the list."""
+    """Return the name of the field of a tool that lists functions, and the list; "" and an empty list if there is
+    none."""
     name = next((name for name in ("functionDeclarations", "function_declarations") if name in tool), "")
     return name, items_of(tool.get(name))
 
@@ -176,7 +178,7 @@ def _hosted(field: str) -> str:
 
 
 def _permitted_part(tool: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
-    """Return the part of a tool that is permitted."""
+    """Return a tool with only the fields and functions that are permitted; empty if none is."""
     field, declared = _declared(tool)
     kept = {name: value for name, value in tool.items() if name != field and permit.at_provider(_hosted(name) or name)}
     functions = [one for one in declared if permit.shows(str(fields(one).get("name", "")))]

@@ -38,7 +38,8 @@ class JoinedProgram(NamedTuple):
         return self.member.refused
 
     async def until_over(self, work: Awaitable[T]) -> T | Command:
-        """Do the work of a program, and end it early if the program hands its task over."""
+        """Await the work of a program and return its result. If the program hands its task over, cancel the work and
+        return the handoff command. If the owner's code failed in a request of the program, raise that error."""
         member = self.member
         with anyio.CancelScope() as scope:
             watch = asyncio.ensure_future(_cancel_when(member.is_handed, scope))
@@ -70,7 +71,8 @@ class Joining(NamedTuple):
 
     @asynccontextmanager
     async def joined(self, turn: Any) -> AsyncGenerator[JoinedProgram]:
-        """Open the gateway for one attempt."""
+        """Open the gateway for one attempt at the task of a turn, and yield the program's access to it. Close it at the
+        end."""
         member = GatewayMember(
             turn,
             self.upstreams,
@@ -109,9 +111,11 @@ def joining(
     approves: bool = False,
     resumes: bool = False,
 ) -> Joining:
-    """Return how a program reaches models and colleagues. `gateway` are the models that it may ask, or True for any;
-    with `approves`, the tool `approve` asks a person about tools of the program; with `resumes`, the results of its
-    tools are recorded as they come, for a later attempt."""
+    """Return the access of an agent's programs to models and other agents. `gateway` are the models that they may ask,
+    True for any, or False for none. `keys` and `base_url` are those of `rt.model_agent`, and `max_tokens` limits each
+    answer. With `verbs`, programs can use the verbs of a turn. With `approves`, the tool `approve` asks a person about
+    tools of the program. With `resumes`, the results of its tools are recorded as they come, for a later attempt. Raise
+    `BadInput` if a model cannot be asked here, or if a package is missing."""
     upstreams = None
     if gateway is not False:
         if isinstance(gateway, str):

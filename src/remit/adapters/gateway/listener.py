@@ -33,7 +33,7 @@ from remit.errors import BadInput, Refused
 BODY: Final = 32 * 2**20  # bytes of a request
 SECONDS: Final = 30.0  # for the whole body of a request
 _BACKLOG: Final = 256
-# Where clients of Anthropic and Google have tokens counted; the group is Google's.
+# The paths at which clients of Anthropic and Google ask for a count of tokens. Only Google's path fills the group.
 _COUNTED: Final = re.compile(r"/v1/messages/count_tokens|/(?:v1|v1beta)/models/([^/:]{1,200}):countTokens")
 _JSON: Final = (("content-type", "application/json"),)
 _OVER: Final = "the task that this program works on is over"
@@ -182,7 +182,8 @@ async def _read(wire: WireFormat, headers: list[tuple[str, str]], receive: Recei
 
 
 async def _estimated(member: GatewayMember, receive: Receive, field: str) -> RefusalSent:
-    """Estimate the tokens of a request, as the gateway does before it holds money. No provider is asked."""
+    """Return the answer to a program that has the tokens of a request counted: an estimate, under the name `field`, as
+    the gateway makes it before it holds money. No provider is asked."""
     try:
         with anyio.fail_after(SECONDS):
             size = len(await _body(receive))
@@ -240,7 +241,7 @@ class _Port:
     """The listener's port. It is served by uvicorn's protocol without uvicorn's server, whose loop would poll."""
 
     def __init__(self, app: GatewayListener) -> None:
-        # Without its protocol, asyncio does not turn off Nagle's algorithm, and every answer waits for 40 ms.
+        # asyncio turns off Nagle's algorithm only if the socket names its protocol. Otherwise every answer waits 40 ms.
         self._bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._bound.bind(("127.0.0.1", 0))
         self._bound.listen(_BACKLOG)
@@ -296,7 +297,8 @@ _OPEN: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Open]] = WeakKeyDicti
 
 @asynccontextmanager
 async def entered(member: GatewayMember) -> AsyncGenerator[GatewayListener]:
-    """Let a member use the gateway of this event loop while the body runs, and open the gateway if it is the first."""
+    """Let a member use the gateway of this event loop while the body runs. The first member opens the gateway, and the
+    last one closes it."""
     found = _open_listener()
     found.app.enter(member)
     try:

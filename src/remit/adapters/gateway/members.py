@@ -38,7 +38,11 @@ _BYTES: Final = 3  # of a request for each token of input, if nothing better is 
 
 
 class GatewayMember:
-    """One attempt of a program. `token` is its key to the gateway; only a digest of it is kept."""
+    """One attempt of a program. `token` is its key to the gateway, which knows the member by the digest of the token.
+
+    `upstreams` are the models that it may ask, None for none, and `most` limits the output tokens of an answer. `verbs`
+    says whether it may use the verbs of the turn, `approves` whether a person is asked about its own tools, and
+    `resumes` whether the results of its tools are recorded for a later attempt."""
 
     def __init__(
         self,
@@ -100,14 +104,15 @@ class GatewayMember:
             self.failure = self.failure or error
 
     async def leave(self) -> None:
-        """End everything that was begun in this attempt."""
+        """Cancel the asyncio tasks of this attempt, and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def ask(self, request: ProgramRequest, out: AnswerPipe) -> None:
-        """Ask a model for the program, and pass its answer to `out`."""
+        """Ask a model for the program, and pass its answer to `out`. If there is no answer, pass on the reason, and set
+        `refused` to it."""
         assert self.upstreams is not None
         passage = RequestPassage(request, self.upstreams, out)
         try:
@@ -169,7 +174,8 @@ class GatewayMember:
             await talk.tell(recorded(shortened), len(fresh))
 
     def estimate(self, size: int) -> int:
-        """Return the tokens of input that a request may have: those of the last one, and the bytes that are new."""
+        """Return an estimate of the input tokens of a request of `size` bytes: the tokens of the last request, and one
+        for every three new bytes. If there is no last request or it was longer, one for every three bytes."""
         before, tokens = self._last
         return tokens + (size - before) // _BYTES if tokens and size >= before else size // _BYTES + 1
 

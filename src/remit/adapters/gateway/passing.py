@@ -36,8 +36,8 @@ Sent = AnswerHead | bytes
 
 
 class AnswerPipe:
-    """The pieces of an answer on their way to a program. A sender waits if too many of them lie here, and only then:
-    every turn of the event loop would delay the program."""
+    """A queue of the pieces of an answer for a program. `send` waits only if 64 pieces are unread: every needless turn
+    of the event loop would delay the program."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[Sent | None] = asyncio.Queue()
@@ -48,7 +48,7 @@ class AnswerPipe:
         self._pieces.put_nowait(piece)
 
     def close(self) -> None:
-        """End the answer."""
+        """End the answer: iteration stops after the pieces that were sent."""
         self._pieces.put_nowait(None)
 
     async def __aiter__(self) -> AsyncGenerator[Sent]:
@@ -58,7 +58,8 @@ class AnswerPipe:
 
 
 class ProgramRequest(NamedTuple):
-    """A request of a program: the wire format, its parsed parts, the body and the headers."""
+    """A request of a program: the wire format, its parsed parts, the body, the size of the body in bytes, and the
+    headers."""
 
     wire: WireFormat
     asked: ReadRequest
@@ -89,7 +90,9 @@ class RequestPassage:
         self._read: AnswerRead | None = None
 
     async def send(self, attempt: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
-        """Send the request to one model, and pass its answer on as far as that may be."""
+        """Send the request to one model, and return its answer. Pass on the part of the answer that need not be
+        recorded first, and call `hear` with new text. `most` limits the output tokens. Raise `AnswerBroken` if the
+        answer is not complete."""
         wire, asked, body, _, headers = self.request
         sent = wire.rewritten(body, attempt.model.partition(":")[2], most, attempt.model.partition(":")[0])
         reader = wire.reader(streams=asked.streams, drops_usage=wire.drops_usage(body))
@@ -118,8 +121,9 @@ class RequestPassage:
         return self._upstreams.failure(error)
 
     def spent(self) -> Usage | None:
-        """Return the most that an unfinished answer can have cost: the input that the provider reported, with its
-        cached parts, and a token for every character that it wrote."""
+        """Return the most that an unfinished answer can have used: the input that the provider reported, with its
+        cached parts, and a token for every character of the answer. Return None if the provider has reported no
+        input."""
         read = self._read
         if read is None or not read.read:
             return None

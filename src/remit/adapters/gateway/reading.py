@@ -120,12 +120,13 @@ def recorded(items: list[Json]) -> str:
 
 
 def without_id(item: Json) -> Json:
-    """Return a part of a request or an answer without the id of its tool call, which is another each time."""
+    """Return a part of a request or an answer without the id of its tool call, which differs each time."""
     return {name: value for name, value in fields(item).items() if name != "call_id"}
 
 
 def json_text(value: object) -> str:
-    """Return a value that was read as JSON as text again, with numbers that are none in JSON."""
+    """Return the JSON text of a value that was read from JSON. NaN and Infinity, which Python reads, are written
+    too."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -88,7 +88,9 @@ BROKEN: Final = (httpx.HTTPError, AnswerBroken, AnswerTooLarge)  # an answer tha
 
 
 class Upstreams:
-    """The models that a member may ask, in the order in which they replace each other; all of them if none is named."""
+    """The models that a member may ask; any model if none is named. If the model of a request fails, the others of the
+    same format replace it in this order. `keys` and `base_url` are those of `rt.model_agent`, and `key_of` returns the
+    value of the key with a name."""
 
     def __init__(
         self,
@@ -201,7 +203,8 @@ class Upstreams:
 
 
 def _new_client() -> httpx.AsyncClient:
-    """Return a client over aiohttp: its parser costs half as much, and hands on all that has arrived at once."""
+    """Return an httpx client that uses aiohttp: its parser costs half as much as httpx's own, and passes on all data
+    that has arrived at once."""
     tls = _tls()
 
     def session() -> aiohttp.ClientSession:
@@ -215,12 +218,13 @@ def _new_client() -> httpx.AsyncClient:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the certificates that providers are checked with. Reading them takes 40 ms, so it is done once."""
+    """Return the TLS context with the certificates that providers are checked with. Reading them takes 40 ms, so it is
+    done once."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 def _request_bytes(body: dict[str, Any]) -> bytes:
-    """Return a request as JSON. Its order is kept: a model reads the fields of a tool in the order they are written."""
+    """Return a request as JSON. The order of its fields is kept, because a model reads the fields of a tool in it."""
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -251,7 +255,7 @@ def _error_in(body: bytes) -> dict[str, Any]:
 
 
 def _pause(answer: httpx.Response) -> int | None:
-    """Return the pause that the provider asks for, in microseconds."""
+    """Return the pause that the provider asks for, in microseconds, or None if it states no number of seconds."""
     given = answer.headers.get("retry-after", "")
     if given.isascii() and given.isdigit() and len(given) < 8:
         return int(given) * SECOND

@@ -95,13 +95,14 @@ class WireFormat(ABC):
         return StreamedAnswer(self.take_event, drops_usage=drops_usage) if streams else WholeAnswer(self.take_whole)
 
     def refusal(self, sentence: str, *, streams: bool) -> RefusalSent:
-        """Spell a refusal. 400 is the one status at which every program stops at once and shows the sentence."""
+        """Return a refusal in this format. 400 is the one status at which every program stops at once and shows the
+        sentence. `streams` says whether the program asked for a stream."""
         del streams
         body: dict[str, Json] = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
         return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(body).encode())
 
     def cut(self, sentence: str, *, again: bool) -> bytes:
-        """Spell the end of a stream that broke off in the middle. With `again`, the program may ask again."""
+        """Return the bytes that end a stream that broke off in the middle. With `again`, the program may ask again."""
         kind = "server_error" if again else "invalid_request_error"
         body: dict[str, Json] = {"error": {"message": sentence, "type": kind, "code": None}}
         return f"data: {encode(body)}\n\n".encode()
@@ -154,7 +155,7 @@ def _after_last(messages: list[Any], roles: Iterable[str]) -> list[Any]:
 
 
 def _words(content: Any) -> str:
-    """Return the readable text of a content."""
+    """Return the text of a message's content, with the type in brackets for each part that is not text."""
     if isinstance(content, str):
         return content
     parts = [fields(part) for part in items_of(content)]
@@ -405,7 +406,8 @@ class Responses(WireFormat):
         return super().read_request(body)
 
     def refusal(self, sentence: str, *, streams: bool) -> RefusalSent:
-        """Spell a refusal. A program that streams shows the sentence of a failed response without any frame."""
+        """Return a refusal in this format. If the program asked for a stream, the refusal is a failed response in a
+        stream with status 200: programs show its sentence and nothing around it."""
         if not streams:
             return super().refusal(sentence, streams=streams)
         return RefusalSent(HTTPStatus.OK, (("content-type", "text/event-stream"),), self.cut(sentence, again=False))

@@ -71,8 +71,8 @@ def json_of(value: object) -> Json:
 
 
 def unlike(name: str, seen: set[str]) -> str:
-    """Return a name that is not in `seen`: the name itself, or with a number. A model may give two calls of an answer
-    the same id."""
+    """Return the name, with a number appended if it is in `seen` already, and add the returned name to `seen`. A model
+    may give two calls of an answer the same id."""
     others = (f"{name}_{number}" for number in range(2, len(seen) + 3))
     found = name if name not in seen else next(other for other in others if other not in seen)
     seen.add(found)
@@ -80,7 +80,7 @@ def unlike(name: str, seen: set[str]) -> str:
 
 
 def left_out(more: int) -> str:
-    """Return the note that some tool calls of an answer are not used; the model reads it as part of its own answer."""
+    """Return the note that `more` tool calls of an answer are not used; the model reads it in its own answer."""
     calls = "1 more tool call" if more == 1 else f"{more:,} more tool calls"
     return f"[{calls} of this answer left out, not used: at most {MOST_CALLS} of one answer are used]"
 
@@ -96,8 +96,8 @@ def without(value: Any, names: Collection[str]) -> Any:
 
 
 def shortened(results: Sequence[str], trim: int) -> list[str]:
-    """Return tool results shortened, the newest last: the higher the level the shorter, and older ones more than recent
-    ones. At level 0 they are unchanged."""
+    """Return the tool results, the newest last, shortened to level `trim`. Level 0 changes nothing; levels 1 to 3 cut
+    more each, and cut older results more than the latest four."""
     if not trim:
         return list(results)
     recent, older = _LIMITS[min(trim, len(_LIMITS)) - 1]
@@ -135,7 +135,7 @@ async def prompt_of(turn: TurnLike) -> str:
 
 def the_turn(what: str) -> TurnLike:
     """Return the current turn. Raise `BadInput` outside of one: a governed model or tool works only inside a turn,
-    because it could not be paid for otherwise."""
+    because it could not be paid for otherwise. `what` names the model or tool in the error."""
     turn = current_turn()
     if turn is None:
         raise BadInput(f"{what} works in a turn of an agent only; run it by a Runtime, or use it ungoverned")
@@ -151,7 +151,8 @@ def choice_of(name: str, client: Any) -> Choice:
 
 
 def key_inside(*clients: Any) -> Secret | None:
-    """Return the first key in a provider's clients, so that it can be redacted, or None if it is a placeholder."""
+    """Return the first key in a provider's clients that has at least 12 characters, so that it can be redacted, or
+    None. Shorter ones are placeholders."""
     keys = [key for one in clients if isinstance(key := getattr(one, "api_key", None), str)]
     return next((Secret(key) for key in keys if len(key) >= _SHORTEST_KEY), None)
 
@@ -219,7 +220,8 @@ _UNDECLARED: Final = (object, None, type(None), Any)
 
 
 def checked_deps(name: str, declared: Any, given: object) -> object:
-    """Return the given dependencies. Raise `BadInput` if the agent declares some and was given none."""
+    """Return the given dependencies. Raise `BadInput` if the agent declares some and was given none, or was given the
+    declared class instead of an instance. `name` is the agent's name."""
     wants = declared not in _UNDECLARED and type(None) not in get_args(declared)
     if wants and given is NO_DEPS:
         kind = getattr(declared, "__name__", str(declared))
@@ -234,7 +236,7 @@ def checked_deps(name: str, declared: Any, given: object) -> object:
 
 
 async def deps_of(given: object, turn: TurnLike) -> Any:
-    """Return the dependencies for a turn: the value itself, or the result of a function of the turn."""
+    """Return the dependencies for a turn: the value itself, or the result of a function of the turn; None if none."""
     if given is NO_DEPS:
         return None
     if not (inspect.isroutine(given) or isinstance(given, partial)):

@@ -204,7 +204,7 @@ class _Bridge:
         self._over = False
 
     def start(self, work: Coroutine[Any, Any, T], told: "Future[T]") -> None:
-        """Start the coroutine on the loop; the thread waits for the result."""
+        """Start the coroutine, on the loop. `told` gets its result; it is cancelled if the turn is over."""
         if self._over:
             work.close()
             told.cancel()
@@ -243,7 +243,8 @@ class _Bridge:
 
 
 def from_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on the turn's loop, and wait for it in this thread."""
+    """Run the coroutine on the turn's loop, wait for it in this thread, and return its result. Raise `BadInput` outside
+    of a turn that governs nested runs, and on the thread of the turn's loop, which would block."""
     mark = _GOVERNING.get()
     if mark is None or _running_loop() is mark.bridge.loop:
         work.close()
@@ -252,7 +253,8 @@ def from_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def on_loop_of_turn(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on the turn's loop: a tool that is a plain function may run an agent in a loop of its own."""
+    """Run the coroutine on the turn's loop, and return its result: a tool that is a plain function may run an agent in
+    a loop of its own."""
     mark = _GOVERNING.get()
     if mark is None or mark.bridge.loop is asyncio.get_running_loop():
         return await work

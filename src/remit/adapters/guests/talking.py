@@ -46,7 +46,8 @@ class Dialect(Protocol[Message, Answer]):
         ...
 
     def messages_json(self, messages: Sequence[Message], elsewhere: Collection[str]) -> Json:
-        """Return messages as JSON, without the results of these calls, which are recorded with the calls."""
+        """Return messages as JSON. The results of calls whose ids are in `elsewhere` are left empty, because they are
+        recorded with the calls."""
         ...
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[Message]:
@@ -62,7 +63,7 @@ class Dialect(Protocol[Message, Answer]):
         ...
 
     def with_news(self, messages: list[Message], text: str) -> list[Message]:
-        """Return the messages with the text that has arrived meanwhile."""
+        """Return the messages with this text for the model at the end."""
         ...
 
     def answer(self, reply: ModelAnswer) -> Answer:
@@ -150,7 +151,7 @@ async def conversed(
 
 
 def _is_as_given(dialect: Dialect[Message, Answer], before: Sequence[Message], now: Sequence[Message]) -> bool:
-    """Whether a framework gives the same conversation as with its latest request, plus the answer."""
+    """Whether the messages `now` have the same content as `before`, the latest request with its answer."""
     return len(before) == len(now) and all(
         one is other or one == other or dialect.words(one) == dialect.words(other)
         for one, other in zip(before, now, strict=True)

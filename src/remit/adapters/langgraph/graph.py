@@ -46,7 +46,7 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
     """Sends every request and every tool call of an agent through the turn. Put it last, so that it sees the final
     request.
 
-    The model is offered the verbs if the guest that runs the graph says so; set `verbs` here to offer them always.
+    The model is offered the verbs of the guest that runs the graph. `verbs=True` offers all of them always, False none.
     """
 
     def __init__(self, *, verbs: bool | None = None) -> None:

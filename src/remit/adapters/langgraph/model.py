@@ -46,7 +46,7 @@ ThingT = TypeVar("ThingT", bound=BaseModel)
 
 
 def mixed(thing: ThingT, seam: type[BaseModel]) -> ThingT:
-    """Return a copy with the methods of `seam` before its own; its cached properties are dropped."""
+    """Return a copy of `thing` with the methods of `seam` before its own, and without its cached properties."""
     copied = thing.model_copy()
     for name in [name for name in vars(copied) if isinstance(getattr(type(copied), name, None), cached_property)]:
         del vars(copied)[name]
@@ -89,7 +89,8 @@ def at_work() -> object:
 
 
 Ask: TypeAlias = Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]
-# Whether requests belong to the conversation of an agent of `create_agent`, and whether a guest's graph runs.
+# `CONVERSES`: whether requests belong to the conversation of an agent of `create_agent`. `IN_GUEST`: whether a guest's
+# graph runs.
 CONVERSES: Final[ContextVar[bool]] = ContextVar("remit.langgraph.converses", default=False)
 TASK_MESSAGE: Final = "task"  # the id of the message that a guest's graph begins with
 IN_GUEST: Final[ContextVar[bool]] = ContextVar("remit.langgraph.in_guest", default=False)
@@ -258,7 +259,8 @@ def _parted(messages: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMe
 
 
 def _node() -> str | None:
-    """Return the node of a guest's graph that this code runs in, equal in every attempt, or None outside of a guest."""
+    """Return the digest that identifies the step and node of a guest's graph that this code runs in, the same in every
+    attempt, or None outside of a guest."""
     if not IN_GUEST.get():
         return None
     known = cast("Mapping[str, Any]", (var_child_runnable_config.get() or {}).get("metadata") or {})

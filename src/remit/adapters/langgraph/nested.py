@@ -46,7 +46,8 @@ def install() -> None:
 
 
 def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) -> None:
-    """Call a method on the object that `instead` returns inside a turn, or on the object itself if that is None."""
+    """Replace the method `name` of a class. Inside a turn, the new method calls that of the object that `instead`
+    returns. Outside a turn, or if `instead` returns None, it calls the original method."""
     method: Callable[..., Any] = getattr(kind, name)
 
     @wraps(method)
@@ -109,7 +110,7 @@ def _refused(mark: Governing, model: BaseLLM) -> None:
 
 
 def _copy(thing: T, make: Callable[[T], T]) -> T:
-    """Return the governed copy of an object, the same one each time."""
+    """Return the governed copy of an object. Up to 64 copies are remembered and returned again."""
     known = _copies.get(id(thing))
     if known is None:
         if len(_copies) >= _REMEMBERED:

@@ -37,7 +37,8 @@ class HttpCaller:
 async def http_app(
     who: Callable[[Scope], HttpCaller], hosts: Iterable[str] = (), origins: Iterable[str] = ()
 ) -> AsyncGenerator[ASGIApp]:
-    """Run the server, and yield its application. `hosts` and `origins` are those that the outer server answers."""
+    """Run the server, and yield its application. `who` returns the caller of a request. `hosts` and `origins` are those
+    that the outer server answers; without `hosts`, neither is checked."""
     closing = False
 
     def peer(context: Context) -> CallPeer:

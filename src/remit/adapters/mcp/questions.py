@@ -80,7 +80,8 @@ def _text(value: object) -> str:
 
 
 def question_data(inquiry: Inquiry) -> dict[str, Json]:
-    """Return an open question for a model: what is asked, and where a person decides it."""
+    """Return an open question as data for a model: its id, its text and choices, and the agent and the run that it
+    belongs to."""
     return {
         "question": inquiry.id,
         "kind": inquiry.kind,

@@ -51,7 +51,7 @@ _log = logging.getLogger("remit")
 
 
 async def _stays_valid() -> None:
-    """Accept the caller: its process is that of the server."""
+    """Accept the caller: it has no key that could become invalid."""
 
 
 class CallPeer(NamedTuple):
@@ -64,7 +64,7 @@ class CallPeer(NamedTuple):
 
 
 class ClientWire:
-    """The request of a client, as a call uses it."""
+    """The `CallWire` of one request of a client."""
 
     def __init__(self, context: Context, peer: CallPeer) -> None:
         self._context = context

@@ -38,7 +38,8 @@ class ClientPipes(NamedTuple):
 
 @contextmanager
 def own_pipes() -> Generator[ClientPipes]:
-    """Use standard input and output for the protocol. Until the end, prints go to standard error."""
+    """Reserve standard input and output for the protocol while the body runs, and yield their descriptors. Prints go to
+    standard error."""
     sys.stdout.flush()
     pipes = ClientPipes(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -101,7 +101,8 @@ async def use_tool(tool: OutsideTool, turn: OutsideTurn, given: Given) -> Json:
 
 
 def starts_of(tool: OutsideTool, turn: OutsideTurn, given: Given) -> list[Start]:
-    """Return the starts of the tasks that a call asks for, checked."""
+    """Return a function for each task of a call, which starts the task. Raise `BadInput` if the arguments are not
+    valid."""
     tool.verb.check(given)
     if tool.verb.name == CALL:
         return [_start(turn, given)]
@@ -125,7 +126,7 @@ def _start(turn: OutsideTurn, given: Given) -> Start:
 
 
 def outcome_data(outcome: Outcome | str) -> Json:
-    """Return one of several outcomes for a model."""
+    """Return one of several outcomes for a model. For a refused task, `outcome` is `REFUSED` and the reason."""
     if isinstance(outcome, str):
         return {"state": "refused", "error": outcome[1:]}
     found: dict[str, Json] = {"task": outcome.id, "agent": outcome.agent, "state": outcome.state}

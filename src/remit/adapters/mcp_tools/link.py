@@ -243,6 +243,10 @@ _alive: set[asyncio.Task[None]] = set()  # strong references, because a loop has
 class Link:
     """A connection to an MCP server. The constructor starts to connect, in an asyncio task.
 
+    `server` is its name in errors. `dial` makes the wire, and gets the event `over`. `admit` turns the tools that the
+    server offers into `tools`. The server must list them within `opening` seconds. `gone` is
+    called with the link when the connection has ended.
+
     Setting the event `over` ends the connection. If `ended` is true, the next call needs a new `Link`."""
 
     CLOSED: Final = "Connection closed"  # mcp's message for a lost connection
@@ -285,7 +289,7 @@ class Link:
         return self._client
 
     def lost_sentence(self) -> str:
-        """Return the sentence for a lost connection."""
+        """Return the sentence for a lost connection, with the reason as far as it is known."""
         return self._because(f"the connection to {self._server} was lost")
 
     async def close(self) -> None:

@@ -36,7 +36,8 @@ class Gate:
         self._first: dict[str, Tool] = {}
 
     def admit(self, offers: Sequence[Offer], call: Callable[[str], ToolFunction]) -> list[Tool]:
-        """Return tools for the allowed offers. Raise `BadInput` if one is missing or has changed."""
+        """Return tools for the allowed offers; `call` returns the function that calls the tool with a name. Raise
+        `BadInput` if a tool is missing, is offered twice, or has changed."""
         there = {offer.name: offer for offer in offers}
         if not self._allow:
             raise BadInput(f"name the tools of {self._server} that may be used, allow=[...]; it offers {_names(there)}")

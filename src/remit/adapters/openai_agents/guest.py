@@ -54,7 +54,7 @@ class _Guest:
 
     @property
     def asks(self) -> frozenset[str]:
-        """The members that it has as tools."""
+        """The names of the team members that the agent has as tools."""
         return frozenset(self._family.asked)
 
     @property

@@ -184,7 +184,7 @@ class _Asked:
         return cls(items, given["model_settings"], frame, names)
 
     def shortened(self, trim: int) -> list[dict[str, Any]]:
-        """Return the conversation with shortened tool results."""
+        """Return the conversation with tool results shortened to level `trim`; 0 changes nothing."""
         results = [item for item in self.items if isinstance(item.get("output"), str)]
         texts = shortened([one["output"] for one in results], trim)
         cut = {id(item): text for item, text in zip(results, texts, strict=True)}

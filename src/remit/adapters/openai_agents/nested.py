@@ -48,7 +48,7 @@ class NestingRunner(AgentRunner):
 def _governed(
     mark: Governing, agent: Agent[Any], given: object, options: dict[str, Any]
 ) -> tuple[Agent[Any], dict[str, Any]]:
-    """Return the agent and options to run in place of the given ones."""
+    """Return the agent and options to run in place of the given ones. Raise `BadInput` for a run that is resumed."""
     if mark.allow or (is_own(mark, agent) and agent is mark.governed):
         return agent, options
     if isinstance(given, RunState):

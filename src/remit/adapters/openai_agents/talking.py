@@ -131,7 +131,8 @@ def _response(response: ModelResponse, model: str) -> Response:
 
 
 def completed(response: Response) -> ModelResponse:
-    """Return the response at the end of a stream."""
+    """Return the final response of a stream as a `ModelResponse`. Raise `ModelBehaviorError` if it has neither output
+    nor usage."""
     told, usage = response.usage, Usage(requests=1)
     if told is None and not response.output:
         raise ModelBehaviorError("the stream said nothing")  # same error as for a stream that is not a model's

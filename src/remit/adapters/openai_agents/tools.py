@@ -34,7 +34,7 @@ def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
     answer.
 
     `inner` tools belong to an agent that a tool runs. With `allow`, tools that cannot be governed are unchanged;
-    otherwise raise `BadInput` for them.
+    otherwise raise `BadInput` for them. Also raise it for a tool that needs an approval by the framework.
     """
     if isinstance(tool, _OUT_OF_REACH) and not allow:
         raise BadInput(
@@ -58,8 +58,8 @@ def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
 
 
 def delegating(tool: FunctionTool, to: str) -> Tool:
-    """Return a tool that delegates to the member of the team which an agent has as a tool. If the tool takes more than
-    one text, the task is all its arguments as JSON."""
+    """Return a copy of an agent's tool whose calls delegate to the member `to` of the team. The task is the text that
+    the tool is given; if the tool takes anything else, it is all arguments as JSON."""
     _refuse_approval(tool)
 
     ask = verb_function(_CALL)

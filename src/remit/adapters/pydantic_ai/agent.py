@@ -235,8 +235,8 @@ async def _prompt(prompt: Prompt, turn: TurnLike) -> str:
 
 
 async def _delivered(run: Awaitable[AgentRunResult[Any]]) -> Any:
-    """Return the result of a run. An error of the framework is raised again as ours, without its cause, which may quote
-    a provider."""
+    """Return the result of a run, or the handoff command that ended it. Raise `AgentStopped` for an error of the
+    framework, without its cause, which may quote a provider."""
     try:
         result = await run
     except HandedOver as handed:

@@ -112,7 +112,8 @@ def stopped(error: Exception) -> AgentStopped:
 
 
 def error_text(error: Exception) -> str:
-    """Return the framework's own message, shortened, without sentences that only refer to a page."""
+    """Return the framework's own message, up to 500 characters, without sentences that contain a link; the name of the
+    exception's class if nothing is left."""
     text = error.message if isinstance(error, pai.AgentRunError | pai.UserError) else str(error)
     kept = [sentence for sentence in _SENTENCES.split(" ".join(text.split())) if not _LINK.search(sentence)]
     told = " ".join(kept) or type(error).__name__

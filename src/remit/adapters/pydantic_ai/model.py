@@ -272,7 +272,7 @@ class _Asked:
         return failure_of(error, self.model.clients.secrets)
 
     async def ready(self, tried: ModelTry) -> Secret | None:
-        """Create the client for a request. Return its key."""
+        """Create the client for a request. Return its key, which is redacted, or None if it has none."""
         clients = self.model.clients
         model = await clients.find(tried.model, tried.key, tried.secret)
         if tried.secret is not None:
@@ -291,7 +291,8 @@ class _Asked:
         raise ModelRequestTimeout(tried.model, limit)
 
     async def _read(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
-        """Return the answer. A client may fail on a malformed answer in many ways."""
+        """Return the answer. If the client fails on a malformed answer with one of `_STUMBLES`, raise
+        `UnexpectedModelBehavior` in its place."""
         try:
             return await self._answer(model, tried, most, hear)
         except _STUMBLES as error:

@@ -296,7 +296,7 @@ _KINDS: Final = {
 
 
 def decoded(text: str) -> ModelResponse:
-    """Return the answer that `encoded` wrote."""
+    """Return the answer that `encoded` wrote. Raise `ValueError` for another text."""
     (answer,) = ModelMessagesTypeAdapter.validate_json(text)
     if not isinstance(answer, ModelResponse):
         raise ValueError("this is no answer of a model")  # noqa: TRY004 - the text is something else

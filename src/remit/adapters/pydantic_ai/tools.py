@@ -222,7 +222,7 @@ async def _call_function(tool: AnyTool, context: RunContext[Any], arguments: dic
 
 
 def _checking(validator: SchemaValidator) -> SchemaValidator:
-    """Return a validator that rejects what the other one does, and returns its input unchanged."""
+    """Return a validator that rejects the same arguments as `validator`, and returns all others unchanged."""
 
     def check(arguments: Any, info: core_schema.ValidationInfo) -> Any:
         validator.validate_json(to_json(arguments), context=cast("Any", info.context))

@@ -77,8 +77,9 @@ class ModelWaiting(TypedDict):
 
 
 class ModelTold(TypedDict):
-    """The data of `model.told`: the number of results of its own tools that a program sends to its model. They are
-    recorded before the model is asked, so that a later attempt knows them even if there is no answer."""
+    """The data of `model.told`: the number of tool results that a program is about to send to its model, from tools
+    that the program runs itself. They are recorded before the model is asked, so that a later attempt knows them even
+    if there is no answer."""
 
     results: int
 
@@ -121,7 +122,7 @@ class SessionRecalled(TypedDict):
 
 class CoolingSet(TypedDict):
     """The data of `cooling.set`: the cooldown of a model or a key: after how many failures of which kind, and until
-    when."""
+    when. `used` is the time of the last request to it, and `by` the owner who cleared the cooldown, if one did."""
 
     name: str
     failures: int

@@ -1,7 +1,8 @@
 """Events of the ledger: grants, holds, charges.
 
-`purse` has the path of each unit, as `core.ledger` explains it. `steps` are charges beyond a hold: for each lease, the
-amount it paid and the amount it lacked.
+`purse` has, for each unit, the path along which a task pays: lists of lease ids. A payment uses all leases of the first
+list; a charge that is higher than they allow continues with the next list. `steps` are charges beyond a hold: for each
+lease, the amount it paid and the amount it lacked.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,9 @@ class Opens(TypedDict, total=False):
 
 
 class Closes(TypedDict, total=False):
-    """The money data of a task's end: shared leases that it stops using, its own leases that stay open for other users,
-    and leases that close, each with its unit, kind, the leases above it, and its figures."""
+    """The money data of a task's end. `leaves` are shared leases that it stops using, `closing` its own leases that
+    stay open for other users. `closes` are leases that close, each with its unit, kind, the leases above it, and its
+    granted amount, spending and overrun."""
 
     leaves: list[tuple[str, str]]
     closing: list[tuple[str, str]]
@@ -183,7 +185,7 @@ class Outlay(NamedTuple):
 
 
 def charge_in(event: Event) -> Outlay:
-    """Return the amount that an event adds to the spending."""
+    """Return the amounts and the call that an event of `SPENDS` adds to the spending."""
     spent, data = spent_in(event), cast("dict[str, Any]", event.data)
     uncertain = data["costs"].get("credits", 0) if data.get("uncertain") else 0
     if event.kind == "hold.reconciled":

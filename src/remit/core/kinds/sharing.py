@@ -74,7 +74,7 @@ def entry_touched(entry: Entry, by: Writer, at: Place, now: int) -> Unsealed:
 
 
 class EntriesRemoved(TypedDict):
-    """The data of `entries.removed`: namespace, key and last version of each."""
+    """The data of `entries.removed`: namespace, key and last version of each removed entry."""
 
     keys: list[tuple[str, str, int]]
     why: str

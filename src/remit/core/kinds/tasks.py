@@ -49,8 +49,9 @@ class Begun(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """How a queued task runs: `asked_how` is submit, spawn or async. `content` is the digest of the whole request, if
-    it has an idempotency key."""
+    """How a queued task runs: `asked_how` is submit, spawn or async. `timeout` is in microseconds; 0 means the default.
+    `ready_at` is the earliest time at which it may run, in microseconds since 1970. `content` is the digest of the
+    whole request, if it has an idempotency key."""
 
     asked_how: str
     timeout: int

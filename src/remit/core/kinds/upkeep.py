@@ -25,8 +25,8 @@ class PrunedRun(TypedDict):
 
 
 class RunsPruned(TypedDict):
-    """The data of `runs.pruned`: the kept facts of each run, and the gaps that the journal has now: the first and the
-    last missing number, and the hash of the last."""
+    """The data of `runs.pruned`: the kept facts of each run, and the gaps that the removal leaves in the journal: the
+    first and the last missing number, and the hash of the last."""
 
     runs: list[PrunedRun]
     gaps: list[tuple[int, int, str]]
@@ -51,8 +51,9 @@ def keys_kept(keys: list[UsedKey], now: int) -> Unsealed:
 
 
 class JournalCut(TypedDict):
-    """The data of `journal.cut`: the gaps that the journal has now, the removed entries that are forgotten, and the
-    highest version that forgotten entries may have had."""
+    """The data of `journal.cut`: the gaps that the removal leaves in the journal, as in `runs.pruned`; the addresses of
+    removed entries whose last version is forgotten, and `floor`, the highest counted version that was ever forgotten.
+    New entries at these addresses get higher versions."""
 
     gaps: list[tuple[int, int, str]]
     forgotten: list[tuple[str, str]]

@@ -92,7 +92,8 @@ class StepEnded(TypedDict):
 
 
 def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Unsealed:
-    """Return the event of a step that ended without a task: it was skipped, or a step that it depends on failed."""
+    """Return the event of a step whose end no task records. `state` is "skipped", or "failed" if the step failed
+    without a task or its result was rejected."""
     data: dict[str, Json] = {"step": step, "state": state, "reason": reason}
     return Unsealed("step.ended", now, data, remit.root, remit.session, remit.id, remit.holder)
 
@@ -186,8 +187,9 @@ def key_removed(name: str, by: str, now: int) -> Unsealed:
 
 
 class ScheduleRequest(TypedDict):
-    """The submission of a schedule: its keywords, and the bounds of the runtime or workspace that set it; for a plan or
-    a team, how that is led; for a schedule of a team file, the name of the file, and whether it has left the file."""
+    """The submission of a schedule: its keywords, and as `ceiling` the bounds of the runtime or workspace that set it.
+    `lead` is there for a plan or a team. `source` is the name of the team file that it comes from, and `left` is there
+    if the file no longer has it."""
 
     keywords: dict[str, Json]
     ceiling: dict[str, Json]
@@ -297,8 +299,8 @@ def schedule_skipped(after: Schedule, planned: int, why: str, now: int) -> Unsea
 
 
 class HookAdded(TypedDict):
-    """The data of `hook.added`: an address that is sent the events of these kinds, of one run if `run` is there; with
-    `task`, one task of A2A as it is. The secret is in no event."""
+    """The data of `hook.added`: an address that is sent the events of these kinds, of one run if `run` is there. If
+    `task` is there, the address gets the present state of this A2A task instead. The secret is in no event."""
 
     hook: str
     url: str
@@ -409,7 +411,8 @@ def kept_task(event: Event) -> KeptTask | None:
 
 
 def as_first_recorded(event: Event) -> Event:
-    """Return the event of an operation as the run recorded it that did the work."""
+    """Return an event as it was first recorded. For `work.kept`, that is the kind and data from the run that did the
+    work; any other event is returned unchanged."""
     if event.kind != "work.kept":
         return event
     kept = read(event, WorkKept)

@@ -108,7 +108,8 @@ _LINES: Final[dict[Line, str]] = {
 
 
 def style(theme: Theme) -> str:
-    """Return the style sheet of the picture: one theme, or both with the reader's choice."""
+    """Return the style sheet of the picture: one theme, or both with the reader's choice. Raise `BadInput` for another
+    theme."""
     if theme == "auto":
         return f"{_shape()}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
     palette = {"light": LIGHT, "dark": DARK}.get(theme)
@@ -207,7 +208,8 @@ def _advance(char: str, look: str) -> float:
 
 
 def state_dot(state: str, x: int, y: int) -> str:
-    """Draw the state as a colour and as a sign, for readers who cannot see the colour; hollow while the task runs."""
+    """Draw the state as a colour and as a sign, for readers who cannot see the colour. It is hollow while the task is
+    open."""
     drawn, (_, _, _, sign, dot, _) = known_state(state), look(state)
     if dot == "full":
         return translated_group(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{sign}"/>')

@@ -45,7 +45,7 @@ async def listing(call: HttpCall[ArtifactsQuery, NoBody]) -> HttpAnswer:
 
 
 async def save(call: HttpCall[SaveQuery, NoBody]) -> HttpAnswer:
-    """Save a file. What comes from outside is untrusted, unless the owner says otherwise."""
+    """Save a file. It is labelled untrusted, unless the owner sets `trust=trusted`."""
     kind = call.headers.get("content-type", "").partition(";")[0].strip().lower() or BINARY
     by = call.caller.by if call.caller.access else call.query.by or call.caller.by
     saved = await call.workspace.artifacts.save(

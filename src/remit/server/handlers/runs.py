@@ -47,14 +47,15 @@ class PruneBody(BodyModel):
 
 
 class PruneQuery(QueryModel):
-    """The same, to count what would be deleted."""
+    """How long ago a run must have ended to be counted, in days."""
 
     days: Annotated[float, Field(gt=0, le=_MOST_DAYS)]
 
 
 class ForkBody(BodyModel):
-    """Where a run is forked, and what is different in the fork: its text and data, or the result that the event
-    recorded."""
+    """Where a run is forked, and what is different in the fork. `at` is the number of the last event that the fork
+    keeps; without it, the fork keeps all. `task` and `data` replace the text and data of the task, `answer` the result
+    that event `at` recorded."""
 
     at: OneOrMore | None = None
     task: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT, json_schema_extra={"pattern": NO_NUL})] | None = (

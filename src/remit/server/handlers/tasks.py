@@ -57,7 +57,7 @@ Meta = Annotated[dict[Line, MetaText | int | float | bool], Field(max_length=MOS
 LONGEST_WAIT = 60  # seconds
 
 
-# A task begins after some time, or at a moment.
+# The schema of a submission that does not set both: `after` is a time to wait, `at` a moment.
 NOT_BOTH: Final[dict[str, Any]] = {
     "anyOf": [{"properties": {"after": {"type": "null"}}}, {"properties": {"at": {"type": "null"}}}]
 }
@@ -190,8 +190,8 @@ async def _submitted(call: HttpCall[NoQuery, SubmitBody], agent: str, text: str,
 
 
 def queueing(call: HttpCall[Any, Any], how: dict[str, Any]) -> Submitting:
-    """Return the keywords of a submission with those that its caller cannot choose: its person and its key. A request
-    without an Idempotency-Key is always a new task. The run belongs to the trace of the request."""
+    """Return the keywords `how` of a submission, with `by`, `key` and `trace` added from the request. A request without
+    an Idempotency-Key is always a new task. The run belongs to the trace of the request's header traceparent."""
     how["by"] = call.caller.by
     how["key"] = call.op or call.fresh
     with suppress(BadInput):  # as W3C says, a header that is wrong is as good as none
@@ -200,7 +200,7 @@ def queueing(call: HttpCall[Any, Any], how: dict[str, Any]) -> Submitting:
 
 
 def accepted(task: Task) -> HttpAnswer:
-    """Return the answer for a new task. A repeated request gets the same bytes; only a header says so."""
+    """Return the answer for a new task. A repeated request gets the same body, and the header Idempotency-Replayed."""
     headers = {"Location": f"/v1/tasks/{task.id}"}
     if task.existing:
         headers["Idempotency-Replayed"] = "true"

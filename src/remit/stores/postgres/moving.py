@@ -94,8 +94,9 @@ class PostgresEnd:
                 left = connection.execute(copy_statements(table, has, "%s").clear.encode(), (workspace, PAGE)).rowcount
 
     def wake(self, workspace: str, now: int) -> None:
-        """Set the jobs of tasks that are due later to that time: the triggers reckon from the last event, which may be
-        old. Drop the jobs of a workspace without tasks, and wake its listeners."""
+        """Set the jobs of tasks with a due time again, by the present time `now`, in microseconds since 1970: the
+        triggers count from the last event, which may be old. Drop the jobs of a workspace without pending tasks, and
+        wake its listeners."""
         with self._transaction(workspace):
             self._send("jobs_later", (now, workspace))
             self._send("jobs_gone", (digest(workspace), workspace))

@@ -41,8 +41,8 @@ _IDLE_SECONDS: Final = 5.0  # lifetime of an idle connection for long reads
 
 
 class Reader:
-    """Reads. A dead connection is replaced and the read repeated, because it changes nothing. With `long`, for reads
-    that take long: it has no connection while there are none."""
+    """A pool of connections for reads. If a connection is lost, the read is repeated on a new one, because a read
+    changes nothing. With `long`, it is for long reads, and closes a connection that is idle for five seconds."""
 
     def __init__(self, address: Address, size: int, patience: float, known: KnownSchema, *, long: bool = False) -> None:
         self._address = address
@@ -82,7 +82,7 @@ class Reader:
             raise
 
     async def ask(self, name: str, row: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
-        """Run one of our own statements that names no workspace."""
+        """Run one of our own statements, on another thread, and return its rows."""
         self._known.check()
         try:
             answer = self._threads.submit(
@@ -93,7 +93,7 @@ class Reader:
         return await asyncio.wrap_future(answer)
 
     def rows(self, name: str, row: Sequence[Any] | None = None) -> Sequence[tuple[Any, ...]]:
-        """Run one of our own statements, on this thread."""
+        """Run one of our own statements, on this thread, and return its rows."""
         return self._retried(lambda connection: connection.execute(STATEMENTS[name], row).fetchall(), _LONG)
 
     def looked(self, workspace: str, look: Callable[[View], T]) -> T:
@@ -105,7 +105,7 @@ class Reader:
             raise StoreError(self._closed)
 
     def learn(self) -> None:
-        """Let the planner analyze the tables soon."""
+        """Run ANALYZE soon, on another thread, for the planner of queries. Errors are ignored."""
         with suppress(RuntimeError):  # closed in the meantime
             self._threads.submit(self._learn)
 

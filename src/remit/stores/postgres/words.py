@@ -60,7 +60,7 @@ class WordsPace(NamedTuple):
 
 
 class WordsSender:
-    """Words of one workspace's models in this process that other processes want."""
+    """The text that models of one workspace stream in this process, collected for processes that listen."""
 
     def __init__(self, line: SharedWords, wake: Callable[[], None]) -> None:
         self.until = 0.0  # when they are no longer wanted, in monotonic time
@@ -83,7 +83,8 @@ class WordsSender:
         self._wake()
 
     def is_new(self, by: str) -> bool:
-        """Whether this listener came after the first one, which hears everything from the beginning anyway."""
+        """Record a listener. Return whether it is new and not the first: the first one hears everything from the
+        beginning anyway."""
         known = self.listeners
         is_new = bool(known) and by not in known
         if len(known) >= _LISTENERS:

@@ -372,7 +372,7 @@ class BatchWriter:
             self._fail([first], StoreError("the store was closed"))
 
     def _more(self) -> Iterable[Operation]:
-        """Return further waiting operations, as far as they fit into one transaction."""
+        """Yield further waiting operations, as far as they fit into one transaction."""
         for _ in range(min(BATCH - 1, self._waiting.qsize())):
             operation = self._waiting.get()
             if operation is None:
@@ -381,7 +381,7 @@ class BatchWriter:
             yield operation
 
     def _see_through(self, batch: list[Operation]) -> None:
-        """Retry until each operation has its answer or its error."""
+        """Run a batch, if need be one by one, until each operation has its answer or its error."""
         try:
             self._until_done(batch)
         except StoreError as error:

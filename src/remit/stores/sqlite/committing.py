@@ -52,7 +52,8 @@ class Forgetting:
         self._steps = 0
 
     def look(self, written: list[Event]) -> None:
-        """Remove a little, if enough is old; call it after these were written, while no transaction is open."""
+        """Remove the next 1,000 old events at most of each workspace that has events in `written`, if enough are old.
+        Call this after a commit, while no transaction is open."""
         if self.keep is None:
             return
         for workspace, head in {event.workspace: event.seq for event in written}.items():
@@ -294,8 +295,8 @@ class GroupCommit:
             loop.call_soon(self._flush, loop)
 
     def _performed(self, batch: list[Operation]) -> list[Operation]:
-        """Apply a batch as far as it may hold the loop: longer if a commit takes long, for each batch waits for one.
-        Return the part that was applied; the others wait for the next batch."""
+        """Apply operations for as long as the slowest recent commit took, but for 2 to 20 ms of processor time, because
+        they block the event loop. Return the operations that were applied; the others wait for the next batch."""
         apply = self._connection.apply
         batch[0].perform(apply)
         if len(batch) == 1:

@@ -29,8 +29,8 @@ _APPEND: Final = query("append").sql
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that is closed when its runtime is dropped: nobody has to close a runtime in memory, and from Python
-    3.13 on sqlite3 would warn of that."""
+    """A connection that is closed when its runtime is dropped. A program need not close a runtime in memory, and from
+    Python 3.13 on sqlite3 would warn of an open connection."""
 
     def __del__(self) -> None:
         with suppress(sqlite3.ProgrammingError):  # it could not be opened
@@ -242,7 +242,7 @@ _OF_TASKS: Final = frozenset(("task_claim", "task_requeue", "task_hand", "task_e
 _DELAYED: Final = frozenset(("run_count", "entry_put", "entry_touch"))
 _SLOTS: Final = 1 << 20
 _MORE_SLOTS: Final = 1 << 23  # for a database that has so many ids that old ones are removed
-# Queries that find events and tasks by their ids and numbers alone. Other queries of theirs need the late indexes.
+# Queries that find events and tasks by their ids and numbers alone. Other queries of these tables need late indexes.
 _BY_ID: Final = frozenset(("chapter_facts", "chapter_firsts", "done", "event", "head", "record", "standing"))
 
 
@@ -263,8 +263,8 @@ class MemoryConnection(WritingConnection):
 
     def __init__(self, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
         self._waiting: list[tuple[str, Sequence[Any]]] = []
-        # The rows among them that add tasks, by workspace and id. A task often ends before its row is written: then one
-        # statement adds it as it ended, because each index of the table makes a second one dear.
+        # The rows of `_waiting` that add tasks, by workspace and id. A task often ends before its row is written: then
+        # one statement adds it as it ended, because each index of the table makes a second statement expensive.
         self._new_tasks: dict[tuple[Any, ...], list[Any]] = {}
         # One byte for the ids of operations and tasks with the same hash: not 0 if one of them may be in the database.
         # Then SQLite decides. Other ids are certainly new. Unlike a set of ids, it does not grow.
@@ -541,8 +541,8 @@ class Browser:
             self._state.notify_all()
 
     def close(self) -> None:
-        """Stop the running reads and close the file. A read that is not in a query cannot be stopped; it is abandoned
-        after a while, and closes the file when it ends."""
+        """Stop the running reads and close the file. A read that is not in a query cannot be stopped: wait for it for
+        `busy_seconds`; later, it closes the file itself when it ends."""
         with self._state:
             self._closed = self._closed or "the store is closed"
             self._let_go()

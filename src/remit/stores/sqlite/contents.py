@@ -173,7 +173,7 @@ class FileReader:
 
 
 class FileClearing:
-    """The exclusive right to remove contents. Without a folder there are none."""
+    """The exclusive right to remove contents. `lock` is None if there is no folder, and so no content."""
 
     def __init__(self, folder: Path, lock: _Lock | None) -> None:
         self.folder = folder

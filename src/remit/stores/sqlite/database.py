@@ -211,8 +211,8 @@ class SqlitePulse:
             self._open()
 
     def _write_beat(self, beat: Beat) -> bool:
-        """Write the heartbeat, unless the connection must be opened first, which must not be waited for while a process
-        forks. Return whether it was written."""
+        """Write the heartbeat and return True. Return False if the connection must be opened first: that waits for a
+        fork, which in turn waits for `_using`."""
         with self._using:
             if self._connection is None:
                 return False
@@ -354,7 +354,7 @@ WITH RECURSIVE found (name) AS (
 )
 SELECT name FROM found WHERE name <> ''"""
 
-# The one read by the id of a caller's key: which workspace it opens.
+# Finds the workspace of an access key. Two rows mean that two workspaces have a key with this id.
 OPENS: Final = "SELECT workspace FROM access WHERE id = ? LIMIT 2"
 
 _log = logging.getLogger("remit")

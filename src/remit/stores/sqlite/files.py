@@ -54,7 +54,8 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def prepare(path: Path, *, create: bool) -> None:
-    """Raise what is wrong with a path, with more detail than SQLite; create a new file for its owner only.
+    """Check the path of a store; with `create`, create a missing file, for its owner only. Raise `BadInput`,
+    `NotFound`, `NotAStore` or `StoreError`, with more detail than SQLite.
 
     The file is not opened here: closing it would drop the locks that another connection of this process has on it.
     """
@@ -223,7 +224,8 @@ def identity(name: str) -> Identity | None:
 
 
 def _file(name: str) -> tuple[Identity | None, int]:
-    """Return the identity of the file that has this name now, and when it was last written."""
+    """Return the identity of the file that has this name now, and when it was last written, in ns; (None, 0) if
+    none."""
     try:
         status = os.stat(name)  # noqa: PTH116 - runs at every transaction, and a Path costs more than the call
     except OSError:

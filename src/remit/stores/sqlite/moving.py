@@ -16,7 +16,7 @@ from remit.stores.sqlite.files import translated
 
 
 class SqliteEnd:
-    """A connection of its own: what it commits, the others notice as they notice another process."""
+    """A separate connection for a move. Other connections notice its commits like those of another process."""
 
     def __init__(self, where: str, busy_seconds: float) -> None:
         self._where = where

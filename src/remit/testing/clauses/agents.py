@@ -137,7 +137,8 @@ async def a_card_is_kept_as_it_was_last_published(database: Database) -> None:
 
 
 async def messages_wait_until_they_are_taken(database: Database) -> None:
-    """In the order they were sent, for one agent in one run; taken messages are gone."""
+    """Messages wait for one agent in one run, in the order in which they were sent. A message that was taken no longer
+    waits."""
     store = database.store("one")
     mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
     others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
@@ -266,7 +267,8 @@ async def keys_change_with_their_events_or_not_at_all(database: Database) -> Non
 
 
 async def an_access_leads_to_its_workspace_and_stays_when_it_is_revoked(database: Database) -> None:
-    """A key belongs to one workspace, by its id alone. The time of its use is written without an event."""
+    """The id of an access key is enough to find its workspace, unless two workspaces have it. The time of its use is
+    written without an event."""
     one, two = database.store("one"), database.store("two")
     first = AccessRow("a", "of a", "ci", "run approve", "lead", '{"depth":2}', NOW + 5, NOW, "ann", None, "")
     other = AccessRow("b", "of b", "ops", "admin", "", "{}", None, NOW + 1, "", None, "")

@@ -59,7 +59,7 @@ def _saving(data: ArtifactData, at: Place = _PLACES[1], agent: str = "writer") -
 
 
 async def a_content_is_stored_under_its_digest(database: Database) -> None:
-    """In parts of any size, the empty content included; the same content is stored once."""
+    """A content is written in parts of any size, and may be empty. The same content is stored once."""
     contents = database.contents("one")
     equal(await _stored(contents), [], "what is stored at first")
     long = bytes(range(256)) * (PART // 128) + b"end"

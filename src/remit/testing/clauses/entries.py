@@ -90,7 +90,7 @@ _VALUES: Final[tuple[Json, ...]] = (
 
 
 async def a_prefix_is_literal(database: Database) -> None:
-    """For each prefix of each key: exactly the keys with that prefix, in the order of their characters."""
+    """Reads by prefix return exactly the keys that begin with it, in the order of their characters."""
     store = database.store("one")
     await _put_all(store, ((key, key) for key in _KEYS))
     prefixes = {key[:length] for key in _KEYS for length in range(min(len(key), 4) + 1)}
@@ -187,7 +187,8 @@ async def an_entry_is_kept_whole(database: Database) -> None:
 
 
 async def the_newest_first(database: Database) -> None:
-    """By the time of the last write, then by key; extending an entry does not make it newer."""
+    """`View.recent` sorts entries by the time of the last write, newest first, then by key. Extending an entry does not
+    make it newer."""
     store = database.store("one")
     for key, at in (("c", 1), ("a", 3), ("b", 3), ("d", 2), ("e", 3)):
         await store.tx(f"{key} {at}", putting(Draft("notes", key, at, lifetime=100), at=NOW + at))

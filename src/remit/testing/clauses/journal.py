@@ -83,7 +83,7 @@ async def events_are_found_by_every_condition(database: Database) -> None:
 
 
 async def events_are_found_by_task_and_kind(database: Database) -> None:
-    """Together with the other conditions; here too the limit counts the events found."""
+    """Task and kinds are combined with the other conditions. The limit counts the events found, not the events read."""
     store = database.store("one")
     await _some_history(store)
     everything = await journal(store)
@@ -98,7 +98,8 @@ async def events_are_found_by_task_and_kind(database: Database) -> None:
 
 
 async def a_long_journal_is_searched_as_a_short_one(database: Database) -> None:
-    """By agent, kind and time, from either end, although clocks step back; and each chapter knows what is in it."""
+    """A journal of several chapters is searched by agent, kind and time, from either end, although clocks step back.
+    Each chapter has the agents, kinds and times of all its events."""
     store = database.store("one")
     for part, later in enumerate((0, 5_000, 2_000, 9_000)):  # the third part is written by a clock that is behind
         await store.tx(f"part {part}", lambda _, part=part, later=later: Decision(None, _many(part, NOW + later)))
@@ -107,7 +108,7 @@ async def a_long_journal_is_searched_as_a_short_one(database: Database) -> None:
     kinds = (None, frozenset({"work.left"}), frozenset({"effect.done", "work.left"}), frozenset({"task.died"}))
     times = ((None, None), (NOW + 4_000, None), (None, NOW + 700), (NOW + 2_100, NOW + 5_100), (NOW + 99_999, None))
     pages = ((0, None, None), (0, 3, None), (1_500, 40, 2_700), (0, 2, 1_000), (3_000, None, None))
-    # Every seventh: 7 divides none of their numbers, so each value still meets each value of the others.
+    # Test every seventh combination: 7 divides no length of these lists, so each value still meets each other value.
     for agent, wanted, (since, until), (after, limit, before) in islice(
         product(agents, kinds, times, pages), 0, None, 7
     ):
@@ -127,7 +128,8 @@ async def a_long_journal_is_searched_as_a_short_one(database: Database) -> None:
 
 
 def _many(part: int, at: int) -> list[Unsealed]:
-    """Make some hundred events of a few agents; one of them does something once only."""
+    """Return 900 events of a few agents, and one `work.left`, whose agent is "rare" in part 1 and empty in the
+    others."""
     kinds = ("effect.done", "plan.started", "tool.begun")
     events = [
         Unsealed(kinds[number % 3], at + number, {}, "run", "s", "run", f"a{number % (2 + part)}")
@@ -201,7 +203,8 @@ async def the_head_is_where_the_journal_ends(database: Database) -> None:
 
 
 async def the_journal_tells_the_tables(database: Database) -> None:
-    """After four hundred random operations, serial and concurrent, in two workspaces."""
+    """The tables follow from the journal after 400 random operations, serial and concurrent, in each of two
+    workspaces."""
     for workspace in ("one", "two"):
         store = database.store(workspace)
         actor = _Actor(store, Dice(f"the journal tells the tables of {workspace}"))
@@ -385,7 +388,8 @@ async def sinks_hear_everything_once_in_order(database: Database) -> None:
 
 
 async def a_failing_sink_harms_no_one(database: Database) -> None:
-    """It affects neither the work nor the journal nor other sinks; not even if it modifies the events it is given."""
+    """A sink that raises affects neither the work nor the journal nor other sinks; not even if it modifies the events
+    it is given."""
     store = database.store("one")
     before: list[Event] = []
     after: list[Event] = []
@@ -440,7 +444,7 @@ def _not_on_purpose(record: logging.LogRecord) -> bool:
 
 
 async def old_runs_are_found_and_pruned(database: Database) -> None:
-    """Their tasks, figures and events are deleted, and the chain of hashes is valid across the gap."""
+    """The tasks, figures and events of a pruned run are deleted, and the chain of hashes is valid across the gap."""
     store = database.store("one")
     roots = [first_remit(f"run{number}", session="s") for number in range(3)]
     for number, root in enumerate(roots):
@@ -489,7 +493,7 @@ async def _metered(store: Store) -> Unsealed:
 
 
 async def what_may_outlive_a_run_is_found(database: Database) -> None:
-    """Its entries, breakers and messages are found; the messages of a pruned run are deleted with it."""
+    """The entries, breakers and messages of a run are found. The messages of a pruned run are deleted with it."""
     store = database.store("one")
     root = first_remit("root", session="s")
     where = place(root)

@@ -55,7 +55,7 @@ def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer
 
 
 def hooking(hook: str, url: str = "https://example.com/hook", run: str = "") -> Hook:
-    """Return a hook that wants the completed tasks."""
+    """Return a hook that is sent the events of completed tasks."""
     return Hook(hook, url, "task.completed", run, 1, None, "ann", NOW, 0, 0)
 
 
@@ -228,7 +228,8 @@ def check_journal(view: View) -> None:
 
 
 async def both_ways(store: Store, read: Callable[[View], list[object]]) -> list[object]:
-    """Return the results of a read inside a decision, where a store may answer from its cache, and outside of one."""
+    """Return the result of a read. Raise `AssertionError` if a decision, where a store may answer from its cache, sees
+    another result."""
     _, within = await store.tx("look", lambda view: Decision(None, aside=read(view)))
     outside = await store.read(read)
     equal(within, outside, "what a decision sees is what a reader sees")

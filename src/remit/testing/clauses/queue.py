@@ -79,7 +79,7 @@ async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
 
 
 async def what_was_lost_is_found_by_how_often(database: Database) -> None:
-    """A worker that may not start repeatedly lost tasks finds the others."""
+    """`View.due` leaves out tasks that were lost more often than `losses`, and finds the others."""
     store = database.store("one")
     for name in ("often", "never"):
         await store.tx(name, queueing(first_remit(name, session="s", holder="helper")))
@@ -95,7 +95,8 @@ async def what_was_lost_is_found_by_how_often(database: Database) -> None:
 
 
 async def what_is_due_is_found_oldest_first(database: Database) -> None:
-    """For one agent, not before its time; a task reserved for one worker is invisible to others."""
+    """`View.due` returns the tasks of one agent that may start now, in the order of their requests. A task that is kept
+    for one worker is not due for others."""
     store = database.store("one")
     works = [first_remit(f"work{9 - n}", session="s", holder="helper") for n in range(4)]
     for number, work in enumerate(works):
@@ -136,7 +137,8 @@ async def what_is_due_is_found_oldest_first(database: Database) -> None:
 
 
 async def higher_priorities_are_due_first(database: Database) -> None:
-    """In one queue and over all queues: by priority, then in the order of their requests; delayed tasks too."""
+    """In one queue and over all queues, tasks are due by priority, then in the order of their requests; delayed tasks
+    too."""
     store = database.store("one")
     order: list[str] = []
     for number, (priority, ready_at) in enumerate(((0, 0), (-5, 0), (7, 0), (0, 0), (7, NOW), (100, NOW + 10), (7, 0))):
@@ -157,7 +159,8 @@ async def higher_priorities_are_due_first(database: Database) -> None:
 
 
 async def what_is_due_in_all_queues_is_found_together(database: Database) -> None:
-    """New and delayed tasks, in the order of their requests; not before their time."""
+    """`View.front` returns the due tasks of all queues, in the order of their requests. A delayed task is not due
+    before its time."""
     store = database.store("one")
     equal(await look(store, lambda view: view.front(NOW, 10)), [], "what is due where nothing is queued")
     works = [first_remit(f"work{9 - n}", session="s", holder=("zoe", "helper")[n % 2]) for n in range(4)]

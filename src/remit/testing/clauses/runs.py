@@ -58,7 +58,7 @@ _QUEUED: Final = Queued("submit", timeout=SECOND, attempts=3, ready_at=NOW)
 
 
 async def the_figures_of_a_run_are_what_its_events_say(database: Database) -> None:
-    """After two hundred random operations, serial and concurrent; for readers and for decisions."""
+    """The figures are right after 200 random operations, serial and concurrent, for readers and for decisions."""
     store = database.store("one")
     actor = _Actor(Dice("the figures of a run"))
     for number in range(3):

@@ -120,7 +120,7 @@ async def a_task_that_is_handed_on_has_its_new_holder(database: Database) -> Non
 
 
 async def running_counts_who_is_running(database: Database) -> None:
-    """By holder, and only until the task's time is up."""
+    """`View.running` counts the running tasks of one holder, each only until the task's time is up."""
     store = database.store("one")
     root = first_remit("root", session="s")
     parts = [child_remit(root, f"part{number}", holder="helper", seconds=1 + number) for number in range(3)]
@@ -162,8 +162,8 @@ _WAYS: Final[dict[str, tuple[str, ...]]] = {
 
 
 async def every_move_is_one_of_the_table(database: Database) -> None:
-    """From each state, and for a task that does not exist: each forbidden move, alone and in the middle of a
-    decision."""
+    """A store refuses each forbidden move, from each state and of a task that does not exist, alone and in the middle
+    of a decision."""
     store = database.store("one")
     await _one_in_each_state(store)
     before = await store.read(Content)
@@ -203,7 +203,7 @@ async def a_move_is_judged_after_those_before_it(database: Database) -> None:
 
 
 async def a_move_that_is_refused_hurts_no_neighbour(database: Database) -> None:
-    """Even in the same transaction as other operations: their answers and their work are not affected."""
+    """A refused move does not affect the answers and the work of other operations, even in the same transaction."""
     store = database.store("one")
     await _one_in_each_state(store)
     bad = _deciding(_move("task.resumed", _work("cancelling")), among=True)
@@ -336,7 +336,7 @@ _CONDITIONS: Final[tuple[tuple[Which, list[str]], ...]] = (
 
 
 async def tasks_are_listed_by_every_condition(database: Database) -> None:
-    """All conditions must hold; newest first, each task with its text."""
+    """Listed are the tasks that match all conditions, newest first, each with its text."""
     store = database.store("one")
     roots = [first_remit(f"run{n}", session=f"s{n % 2}") for n in range(3)]
     parts = [child_remit(root, f"{root.id}part", holder="helper") for root in roots]
@@ -354,7 +354,7 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
 
 
 async def tasks_are_listed_page_by_page(database: Database) -> None:
-    """Each task once, newest first, although tasks start and end between the pages."""
+    """All pages together list each task once, newest first, although tasks start and end between the pages."""
     store = database.store("one")
     roots = [first_remit(f"run{n}", session="s") for n in range(6)]
     for root in roots:
@@ -396,7 +396,8 @@ async def runs_are_listed_page_by_page(database: Database) -> None:
 
 
 async def tasks_and_runs_are_found_by_their_labels(database: Database) -> None:
-    """By the person, a tag, the asker, the time and the text, wherever in a long journal they are."""
+    """Tasks and runs are found by the person, a tag, the asker, the time and the text, wherever in a long journal they
+    are."""
     store = database.store("one")
     for first in range(0, 520, 20):
         some: list[Remit] = []
@@ -436,7 +437,7 @@ async def tasks_and_runs_are_found_by_their_labels(database: Database) -> None:
 
 
 async def the_newest_runs_first(database: Database) -> None:
-    """Each with its task and its figures."""
+    """Runs are listed newest first, each with its task and its figures."""
     store = database.store("one")
     for number in range(4):
         root = first_remit(f"run{number}", session=f"s{number % 2}")
@@ -453,7 +454,7 @@ async def the_newest_runs_first(database: Database) -> None:
 
 
 async def what_is_below_a_task_is_found_from_the_top_down(database: Database) -> None:
-    """All unfinished tasks, also below finished ones."""
+    """`View.below` returns a task and its subtasks without those that have ended, also those below an ended one."""
     store = database.store("one")
     root = first_remit("root", session="s")
     left, right = (child_remit(root, name, holder=name) for name in ("left", "right"))
@@ -473,7 +474,7 @@ async def what_is_below_a_task_is_found_from_the_top_down(database: Database) ->
 
 
 async def the_same_requests_are_found_newest_first(database: Database) -> None:
-    """By dedup key, for readers and for decisions."""
+    """`View.same_requests` finds requests by their dedup key, for readers and for decisions."""
     store = database.store("one")
     queued = Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=NOW)
     for number in range(3):
@@ -495,7 +496,7 @@ async def the_same_requests_are_found_newest_first(database: Database) -> None:
 
 
 async def the_runs_of_a_session_are_found_by_the_agent_that_was_asked(database: Database) -> None:
-    """Only ended runs that started with this agent, the latest end first."""
+    """`View.runs_of_session` returns only ended runs that started with this agent, the latest end first."""
     store = database.store("one")
     for name, session, holder in (("one", "s", "lead"), ("two", "s", "lead"), ("three", "s", "lead")):
         await append(store, f"start {name}", started(first_remit(name, session=session, holder=holder), NOW))
@@ -515,8 +516,8 @@ async def the_runs_of_a_session_are_found_by_the_agent_that_was_asked(database: 
 
 
 async def those_tried_for_the_same_are_found(database: Database) -> None:
-    """Retries are found by the first task of their lineage; and the runs that contain one, unless the latest ended too
-    long ago."""
+    """Retries are found by the first task of their lineage. A run that contains one can be pruned only if all tasks of
+    the lineage ended before the given time."""
     store = database.store("one")
     for number, origin in enumerate(("", "", "first0", "first0", "first1")):
         begun = Begun(lineage=Lineage(origin, number)) if origin else Begun()

@@ -65,7 +65,8 @@ async def answers_again(database: Database) -> None:
 
 
 async def a_long_answer_is_kept_beside_its_event(database: Database) -> None:
-    """Lists of events do not contain it, a repeated operation returns it, and it is deleted with its event."""
+    """Lists of events do not contain a long answer. A repeated operation returns it, and it is deleted with its
+    event."""
     store = database.store("one")
     long: Json = ["x" * INLINE, {"ü\0": "😀"}]
     equal(
@@ -216,7 +217,8 @@ async def each_workspace_has_its_own_operations(database: Database) -> None:
 
 
 async def those_whose_ids_begin_alike_are_found(database: Database) -> None:
-    """Their first events, in order; none with another prefix or in another workspace."""
+    """`View.done_under` returns the first event of each operation whose id begins with the prefix, in order. It returns
+    no operation of another workspace."""
     store, other = database.store("one"), database.store("two")
     for op in ("a/2/x", "a/10/y", "a/10/x", "a", "a/1", "ab/10/x", "a0"):
         await store.tx(op, putting(Draft("notes", op, op)))
@@ -302,8 +304,8 @@ async def what_the_tables_refuse_is_not_half_written(database: Database) -> None
 
 
 async def what_is_undone_is_in_no_chapter(database: Database) -> None:
-    """A transaction that fails after it has ended a chapter leaves the chapters as they were. The chapters are those of
-    a workspace in which nobody tried it, even if a kept operation of the same batch ended one."""
+    """A transaction that fails after it has ended a chapter leaves the chapters as they were. They equal those of a
+    workspace without this transaction, even if a kept operation of the same batch ended one."""
     store, spared = database.store("one"), database.store("two")
     twin = started(first_remit("twin", session="s"), NOW)
     for each in (store, spared):
@@ -331,7 +333,8 @@ def _of(agent: str, count: int) -> list[Unsealed]:
 
 
 async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -> Answer:
-    """Request a good and a bad event in one operation, at this place between two good operations."""
+    """Run an operation with a good and a bad event concurrently with two good operations; `place` is its position among
+    the three. Check that it fails as a whole and affects neither of the others. Return its exception."""
 
     def spoiled(view: View) -> Decision[Json]:
         return Decision("done", (entry_event(view, Draft(name, "half", "written")), bad))
@@ -447,8 +450,8 @@ async def reads_see_whole_transactions(database: Database) -> None:
 
 
 async def a_long_look_holds_up_nothing(database: Database) -> None:
-    """A long read sees one snapshot while other reads and writes continue. A store in memory is skipped, because no
-    other process could continue there."""
+    """A long read sees one snapshot while other reads and writes continue. A store in memory may have only one
+    connection, so it is skipped."""
     store = database.store("one")
     await store.tx("first", putting(Draft("notes", "a", "first"), answer=None))
     if not database.lasting:
@@ -473,7 +476,8 @@ async def a_long_look_holds_up_nothing(database: Database) -> None:
 
 
 async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> None:
-    """This includes exceptions that a future cannot hold, such as StopIteration from a careless `next()`."""
+    """If an operation raises, the others get their answers, even if the exception is one that a future cannot hold,
+    such as StopIteration from a careless `next()`."""
     store = database.store("one")
     for name, error in (
         ("stop", StopIteration("empty")),

@@ -32,8 +32,8 @@ class ScriptedCall(NamedTuple):
 
 
 class TokenCounts(NamedTuple):
-    """What a model reports of its tokens: all that it read and wrote, and the cached parts of what it read. Of the
-    tokens that are stored, `stored_1h` are stored for an hour."""
+    """The token counts that a model reports. It read `asked` and wrote `written`. Of `asked`, `cached` came from a
+    cache and `stored` went into a cache, `stored_1h` of them for an hour."""
 
     asked: int
     written: int
@@ -43,8 +43,9 @@ class TokenCounts(NamedTuple):
 
 
 class ScriptedAnswer(NamedTuple):
-    """A model's text, its tool calls, and its token count, if it reports one. `limited` says that it stopped at the
-    limit of output tokens."""
+    """A model's text, its tool calls, and its token count, if it reports one. `number` counts the requests of the
+    server from 1; `created` is in seconds since 1970. `limited` says that the answer stopped at the limit of output
+    tokens."""
 
     number: int
     created: int

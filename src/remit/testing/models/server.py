@@ -59,7 +59,7 @@ class ModelServer:
         return f"<ModelServer at {self.url}, asked {len(self.requests)} times>"
 
     async def asked(self, times: int) -> None:
-        """Wait until it has had this many requests."""
+        """Wait until the server has received this many requests. Raise `TimeoutError` after 30 seconds."""
         with anyio.fail_after(PATIENCE):
             while len(self.requests) < times:
                 self._news.clear()
@@ -127,7 +127,7 @@ class ModelServer:
 
 
 def _beside(incoming: Incoming) -> Spelled:
-    """Reply to a request that is not for the script."""
+    """Return the reply to a request that is not for the script: a count of tokens, or an error."""
     path, method = incoming.path, incoming.method
     if dialect_at(path) is None and path != COUNT_PATH:
         return refusal(404, f"there is no {path} here; ask at {ALL_PATHS}")
@@ -135,7 +135,7 @@ def _beside(incoming: Incoming) -> Spelled:
 
 
 def _counted(incoming: Incoming) -> Spelled:
-    """Count the tokens of a request; the script has no part in it."""
+    """Return the reply with the token count of a request, without the script."""
     try:
         return plain(200, {"input_tokens": asked_tokens(read_messages(incoming))})
     except BadHttp as bad:
@@ -204,7 +204,8 @@ async def model_server(
 
 @asynccontextmanager
 async def listening(talk: Talk, connections: int = CONNECTIONS, port: int = 0) -> AsyncGenerator[str]:
-    """Listen on loopback and yield the address. Each connection is served separately, and ends with the body."""
+    """Listen on loopback and yield the address. `talk` serves each connection separately, until the body ends.
+    Connections beyond `connections` are refused with status 503, and those beyond twice as many are reset."""
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, full: bool) -> None:
