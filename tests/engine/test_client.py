@@ -13,7 +13,7 @@ import pytest
 from remit import Bounds, Plan, Runtime, Step, Turn, Workspace
 from remit.adapters.vault import fresh_master
 from remit.core.values import Json
-from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError
+from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError, TooMany
 from remit.runtime.calls import CALLS, error_data, error_restored
 from remit.runtime.client import RemoteWorkspace, SentFile
 from remit.runtime.performing import OWNER, ActsFor, perform
@@ -236,7 +236,12 @@ def test_every_error_arrives_as_what_it_is():
         back = error_restored(json.loads(json.dumps(error_data(error))))
         assert (type(back), str(back), back.retryable) == (kind, "a sentence", error.retryable)
         assert {name: getattr(back, name) for name in names} == {name: f"the {name}" for name in names}
+        error.retryable = not error.retryable
+        assert error_restored(error_data(error)).retryable is error.retryable
     assert type(error_restored({"code": "unheard-of", "detail": "x"})) is RemitError
+    late = error_restored(json.loads(json.dumps(error_data(TooMany("wait", seconds=7)))))
+    assert isinstance(late, TooMany)
+    assert late.seconds == 7
 
 
 @pytest.mark.rule("client.name")

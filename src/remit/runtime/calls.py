@@ -33,7 +33,7 @@ from remit.core.values import Json, decode, shown
 from remit.engine.plans import PlanOutcome
 from remit.engine.queue.task import Status
 from remit.engine.upkeep.doctor import Health
-from remit.errors import BadInput, Failed, Refused, RemitError
+from remit.errors import BadInput, Failed, Refused, RemitError, TooMany
 from remit.ports import KeyInfo, RunLine
 from remit.report import wire
 from remit.report.detail import Detail
@@ -344,12 +344,14 @@ def _from_json(kind: type[Any], data: Any) -> Any:  # noqa: PLR0911 - one line f
 
 def error_data(error: RemitError) -> dict[str, Json]:
     """Return an error as JSON: its class as a `code` such as `not-found`, its sentence, whether it is retryable, and
-    the fields of a `Refused` or a `Failed`."""
+    the fields of a `Refused`, a `Failed` or a `TooMany`."""
     data: dict[str, Json] = {"code": code_of(type(error)), "detail": str(error), "retryable": error.retryable}
     if isinstance(error, Refused):
         data["rule"] = error.rule
     if isinstance(error, Failed):
         data |= {"agent": error.agent, "task": error.task}
+    if isinstance(error, TooMany):
+        data["seconds"] = error.seconds
     return data
 
 
@@ -357,12 +359,20 @@ def error_restored(data: Mapping[str, Any], given: Mapping[str, Json] | None = N
     """Return the error from the JSON of `error_data`, for an unknown class as a plain `RemitError`. `given` are the
     arguments of the call, which `with_echo` puts into the sentence."""
     kind = _kinds(RemitError).get(str(data.get("code")), RemitError)
-    sentence = with_echo(str(data.get("detail", "")), given or {})
+    error = _error(kind, with_echo(str(data.get("detail", "")), given or {}), data)
+    if isinstance(again := data.get("retryable"), bool) and again is not error.retryable:
+        error.retryable = again
+    return error
+
+
+def _error(kind: type[RemitError], sentence: str, data: Mapping[str, Any]) -> RemitError:
     if issubclass(kind, Refused):
         return kind(sentence, rule=str(data.get("rule", "")))
     if issubclass(kind, Failed):
         agent, task = (str(data.get(name, "")) for name in ("agent", "task"))
-        return kind(sentence, agent=agent, task=task, retryable=bool(data.get("retryable")))
+        return kind(sentence, agent=agent, task=task)
+    if issubclass(kind, TooMany):
+        return kind(sentence, seconds=seconds if isinstance(seconds := data.get("seconds"), int) else 1)
     return kind(sentence)
 
 
