@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from remit import Bounds, Client, Plan, Runtime, Secret, Step, Turn
-from remit.adapters.http_wire import HttpWire
+from remit.adapters.http_wire import HttpWire, local_port
 from remit.adapters.vault import fresh_master
 from remit.core.access import parse_key
 from remit.errors import BadInput, Conflict, Forbidden, NoServer, NotFound, Refused, StoreError, Unauthorised
@@ -358,3 +358,17 @@ async def test_a_key_with_bounds_goes_on_from_its_own_runs_only_and_bounds_its_s
             assert (await forked.wait(10)).value == "mine"
             made = await client.schedules.add("s", "0 9 * * *", "echo", "x", within=Bounds(depth=9, credits="$9"))
     assert made.keywords["within"] == bounds.data
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [
+        ("http://127.0.0.1:8321", 8321),
+        ("http://localhost", 80),
+        ("https://localhost", 443),
+        ("https://[::1]", 443),
+        ("https://example.com", 0),
+    ],
+)
+def test_the_stored_token_of_a_server_on_this_machine_is_found_by_its_port(address: str, port: int):
+    assert local_port(address) == port

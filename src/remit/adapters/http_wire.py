@@ -189,7 +189,8 @@ def _checked(address: str) -> str:
 def local_port(address: str) -> int:
     """Return the port of a server on this machine, or 0 for another server."""
     where = _checked(address)
-    return (httpx.URL(where).port or 80) if _is_loopback(where) else 0
+    url = httpx.URL(where)
+    return (url.port or (443 if url.scheme == "https" else 80)) if _is_loopback(where) else 0
 
 
 def _is_loopback(address: str) -> bool:
