@@ -571,6 +571,21 @@ def test_a_key_that_is_not_there_is_a_warning_to_look_at_and_an_error_to_run(
     assert team(file).warnings == ()
 
 
+@pytest.mark.rule("file.keys")
+def test_a_remote_agent_whose_token_is_not_set_is_a_warning_too(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("THEIR_TOKEN", raising=False)
+    file = write("[agents.stranger]\na2a = 'https://agents.example/one'\ntoken = '${THEIR_TOKEN}'\nrole = 'prints'\n")
+    made, problems = check_team(file)
+    assert made is not None
+    assert [one.warning for one in problems] == [True]
+    with pytest.raises(BadInput, match="toml:3: agents.stranger.token: the environment variable THEIR_TOKEN is not"):
+        team(file)
+    monkeypatch.setenv("THEIR_TOKEN", "k")
+    assert team(file).warnings == ()
+
+
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path):
     with pytest.raises(BadInput, match="there is no .*remit.toml; `remit init` makes"):
         team(tmp_path / "remit.toml")

@@ -175,10 +175,10 @@ def _all_tools(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _variables(read: Document) -> None:
     """Warn of environment variables that the file names and that are not set here."""
-    for table in ("channels", "mcp"):
+    for table in ("channels", "mcp", "agents"):
         for name, one in tables_of(read.tables, table).items():
             for key, value in one.items():
-                for variable in unset(value):
+                for variable in unset(value) if table != "agents" or key == "token" else ():
                     sentence = f"the environment variable {variable} is not set"
                     read.problems.add((table, name, key), sentence, warning=True)
 
