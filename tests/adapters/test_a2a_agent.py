@@ -101,7 +101,7 @@ async def test_a_result_has_the_references_to_files_that_arrived_and_the_names_o
             await rt.run("lead", f"{large[0]} {large[1]}")
             text, file = remote.sent[0].parts
             (left,) = {one.name for one in large} - {file.filename}
-            assert text.text.endswith(f"[files that are too large to be sent: {left}]")
+            assert text.text.endswith(f"[files that were not sent, because they are too large or too many: {left}]")
 
 
 @pytest.mark.rule("peer.remote-files")

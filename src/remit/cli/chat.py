@@ -57,7 +57,6 @@ class Talk(NamedTuple):
     agent: str
     session: str
     credits: str | None
-    store: str | None
     where: str  # the team, as the user named it
 
 
@@ -90,7 +89,7 @@ def chat(*request: TeamWord, session: str = "", credits: Credits = None, store: 
     with team.runtime.at(store) as runtime:
         stay_at(runtime.workspace, store)
         most = amount if amount is not None else team.run.credits
-        talk = Talk(runtime, whom, session or _new_session(), most, store, where)
+        talk = Talk(runtime, whom, session or _new_session(), most, where)
         try:
             return asyncio.run(_chat(talk))
         except asyncio.CancelledError:  # the second Ctrl-C
@@ -193,7 +192,7 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
         how["credits"] = talk.credits
     where = place_options() if is_kept() else None
     remembers = "whole" if talk.runtime.stack(talk.agent).memory == "whole" else "session"
-    ask = Ask(talk.agent, line, how, talk.store, as_json=False, remembers=remembers)
+    ask = Ask(talk.agent, line, how, as_json=False, remembers=remembers)
     words, console = Words(), out()
     with Drawing(Talking(talk.agent, words), console, transient=True) as drawing:
         async with answering(workspace, runs, PromptDesk(aside(), drawing.paused, where, typist)):

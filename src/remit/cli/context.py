@@ -136,7 +136,7 @@ def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) 
     if json:
         emit({"removed": count})
     else:
-        out().print(Text(f"{count} expired entries removed"))
+        out().print(Text(f"{count} expired {'entry' if count == 1 else 'entries'} removed"))
 
 
 async def _put(workspace: Workspace, draft: Draft, ttl: float | None, act: Acting) -> int:

@@ -135,13 +135,11 @@ def _named_value(typed: str) -> tuple[str, str]:
 
 
 class Ask(NamedTuple):
-    """A request and how to show it. `store` is as the user typed it. With `lead`, `agent` leads a team, or, if `agent`
-    is empty, a plan runs."""
+    """A request and how to show it. With `lead`, `agent` leads a team, or, if `agent` is empty, a plan runs."""
 
     agent: str
     task: str
     how: Starting
-    store: str | None
     as_json: bool
     lead: Lead | None = None
     remembers: RemembersGiven = None
@@ -197,7 +195,7 @@ def run(
     with team.runtime.at(store) as runtime:
         stay_at(runtime.workspace, store)
         try:
-            ask = Ask(asks.agent, asks.task, how, store, json, asks.lead, remembers or None, typed_data(data))
+            ask = Ask(asks.agent, asks.task, how, json, asks.lead, remembers or None, typed_data(data))
             return asyncio.run(_run(runtime, ask, web))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED

@@ -18,14 +18,14 @@ def typed_span(typed: str) -> float | None:
     return None if found is None else float(found[1]) * _UNITS[found[2]]
 
 
-def typed_moment(typed: str, option: str) -> int | None:
+def typed_moment(typed: str) -> int | None:
     """Return a date such as 2026-11-15 or 2026-11-15T02:36Z in microseconds since 1970, or None if it is not a date.
     Without a time zone it is UTC."""
     try:
         when = datetime.fromisoformat(typed.strip())
     except ValueError:
         return None
-    return moment(when if when.tzinfo else when.replace(tzinfo=UTC), option)
+    return moment(when if when.tzinfo else when.replace(tzinfo=UTC), "a time")
 
 
 def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
@@ -40,7 +40,7 @@ def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
         span(seconds, "--after")
         return {"after": seconds}
     if at:
-        if (when := typed_moment(at, "--at")) is None:
+        if (when := typed_moment(at)) is None:
             raise BadInput(
                 f"--at is a date and time such as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00, not {shown(at)}"
             )
@@ -64,6 +64,6 @@ def _when(typed: str, option: str, now: int) -> int | None:
         return None
     if (ago := typed_span(typed)) is not None:
         return max(0, now - round(ago * SECOND))
-    if (when := typed_moment(typed, option)) is None:
+    if (when := typed_moment(typed)) is None:
         raise BadInput(f"{option} is a time ago such as 30m, 1h or 2d, or a date as 2026-11-15, not {shown(typed)}")
     return when

@@ -18,7 +18,7 @@ TITLE: Final = "remit: what the agents did"
 RUNS: Final = 5
 _NAME: Final = "remit-witness"
 _BUGS: Final = "remit-bugs"
-_HELP: Final = f"how many runs of each store a test that fails shows; {RUNS} unless told otherwise, 0 for none"
+_HELP: Final = f"how many runs of each store a test that fails shows; by default {RUNS}, 0 for none"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

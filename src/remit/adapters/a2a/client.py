@@ -488,7 +488,8 @@ class RemoteWork:
             text = "\n".join([text, *sent_back(ReviewNote(as_text(sent.result), sent.why, sent.by))])
         files, left_out = await files_for(turn)
         if left_out:
-            text = f"{text}\n\n[files that are too large to be sent: {', '.join(left_out)[:500]}]"
+            names = ", ".join(left_out)[:500]
+            text = f"{text}\n\n[files that were not sent, because they are too large or too many: {names}]"
         return [text_part(text), *([] if turn.data is None else [data_part(turn.data)]), *files]
 
     def _about(self, message: Message, key: str) -> None:
