@@ -17,7 +17,7 @@ from remit.core.artifact import (
     reference_in,
     references,
 )
-from remit.core.values import Json
+from remit.core.values import Json, checked, encode
 from remit.errors import BadInput, NotFound, Refused
 from remit.ports import View
 from remit.runtime.workspace import Workspace
@@ -25,6 +25,7 @@ from remit.runtime.workspace import Workspace
 MOST_BYTES: Final = 4 * 1_024 * 1_024  # of all files in one answer; larger ones stay references
 MOST_SENT: Final = 1_024 * 1_024  # of all files in one message: a server takes 2 MiB, and a file is sent as base64
 MOST_FILES: Final = 20
+MOST_TEXT: Final = 500_000  # characters, as JSON, of the text of an answer, and of its values: both fit into a result
 
 
 async def files_of(workspace: Workspace, task: str, result: Json) -> list[Part]:
@@ -64,8 +65,8 @@ async def files_for(turn: HasFiles) -> tuple[list[Part], list[str]]:
 
 async def answer_of(turn: HasFiles, parts: Sequence[Part], said: str) -> Json:
     """Return the result of an agent of another server: its text, its value, references to its files, or several of
-    these. Its files become untrusted artifacts of the turn. The message with which the remote task ended is used only
-    if there is no other result."""
+    these. Its files become untrusted artifacts of the turn, and so do a text and values that do not fit into a result.
+    The message with which the remote task ended, `said`, is used only if there is no other result."""
     text, values = texts_in(parts), data_in(parts)
     raw = [part for part in parts if part.HasField("raw")]
     saved = [await turn.artifacts.save(one.raw, *named_file(one), trust="untrusted") for one in raw[:MOST_FILES]]
@@ -75,6 +76,15 @@ async def answer_of(turn: HasFiles, parts: Sequence[Part], said: str) -> Json:
         text, values, missing = "\n\n".join(filter(None, [text, *map(as_text, values)])), [], [*missing, *unseen]
     if missing:
         text = f"{text}\n\n[files that did not arrive: {keepable(', '.join(missing))[:500]}]".strip()
+    if not (text or values or saved):
+        text = said
+    if not _fits(text):
+        saved.append(await turn.artifacts.save(text.encode(), "answer.txt", "text/plain", trust="untrusted"))
+        text = ""
+    if not _fits(values):
+        content = encode(values if len(values) > 1 else values[0]).encode()
+        saved.append(await turn.artifacts.save(content, "answer.json", "application/json", trust="untrusted"))
+        values = []
     named = {one.digest for value in values for one in references(value)} | digests_in(text)
     made: dict[str, Json] = {"text": text} if text else {}
     if values:
@@ -83,7 +93,16 @@ async def answer_of(turn: HasFiles, parts: Sequence[Part], said: str) -> Json:
         made["files"] = files[0] if len(files) == 1 and not made else cast("Json", files)
     if len(made) > 1:
         return made
-    return next(iter(made.values()), said)
+    return next(iter(made.values()), "")
+
+
+def _fits(part: object) -> bool:
+    """Whether the text or the values of an answer fit into a result, which adds two levels."""
+    try:
+        checked([[part]], "a part of an answer", MOST_TEXT)
+    except BadInput:
+        return False
+    return True
 
 
 async def _sees(turn: HasFiles, one: Artifact) -> bool:
