@@ -95,6 +95,8 @@ class Stranger(RequestHandler):
 
     async def _events(self, task: Task, text: str, message: Message) -> AsyncGenerator[Event]:
         yield self._now(task, W, "half way")
+        if text == "mixed":
+            yield TaskStatusUpdateEvent(task_id="another", context_id="c", status=TaskStatus(state=F))
         if text == "hang":
             self.working.set()
             await self.gate.wait()

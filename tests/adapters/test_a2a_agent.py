@@ -1,5 +1,6 @@
 """Agents of other servers as holders of a task."""
 
+import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any, cast
 import anyio
 import pytest
 from a2a.types.a2a_pb2 import Message, Part
+from starlette.responses import Response
+from starlette.routing import Router
 
 from adapters.a2a_served import Stranger, key_pair, on_port, stranger
 from remit import Artifact, Bounds, Card, Failed, Runtime, Turn
@@ -105,6 +108,37 @@ async def test_a_result_has_the_references_to_files_that_arrived_and_the_names_o
 
 
 @pytest.mark.rule("peer.remote-files")
+async def test_a_text_and_values_that_do_not_fit_into_a_result_become_files():
+    deep: object = "bottom"
+    for _ in range(40):
+        deep = [deep]
+    remote = Stranger(says_nothing)
+    async with stranger(remote) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            for parts, content in (
+                ([Part(text="é" * 600_000)], ("é" * 600_000).encode()),
+                ([data_part({"deep": deep})], f'{{"deep":{json.dumps(deep)}}}'.encode()),
+                ([data_part(1), data_part("x" * 600_000)], f'[1,"{"x" * 600_000}"]'.encode()),
+            ):
+                remote.gives = parts
+                (made,) = references(await rt.run("lead", "x"))
+                opened = await rt.workspace.artifacts.open(made)
+                assert (await opened.read(), opened.trust) == (content, "untrusted")
+            remote.gives = [Part(text="t" * 600_000), data_part("small"), LETTER]
+            result = cast("Any", await rt.run("lead", "x"))
+            assert (result["data"], [one.name for one in references(result)]) == ("small", ["letter.txt", "answer.txt"])
+
+
+@pytest.mark.rule("peer.remote")
+async def test_what_a_server_says_of_another_task_is_ignored():
+    async with stranger(Stranger()) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            assert await rt.run("lead", "mixed") == "did mixed"
+
+
+@pytest.mark.rule("peer.remote-files")
 async def test_a_file_goes_from_one_server_to_another_and_the_result_comes_back(tmp_path: Path):
     async def shouts(turn: Turn) -> object:
         (digest,) = digests_in(turn.task)
@@ -143,6 +177,18 @@ async def test_a_server_that_cannot_be_reached_is_asked_again_and_one_that_leads
             asks_remote(rt, address)
             elsewhere = (await rt.outcome("stranger", "x")).error
             assert "names another host" in str(elsewhere)
+    async with stranger(Stranger(), leads_to="ftp://127.0.0.1") as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            nowhere = (await rt.outcome("stranger", "x")).error
+            assert "names no address that may be asked" in str(nowhere)
+    async with on_port(Router(default=Response(status_code=503))) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            busy = (await rt.outcome("stranger", "x")).error
+            assert isinstance(busy, Failed)
+            assert busy.retryable
+            assert str(busy).endswith("RemoteDown: 127.0.0.1 cannot answer now (HTTP 503)")
     with team() as rt:
         asks_remote(rt, address)  # its server has ended
         gone = (await rt.outcome("stranger", "x")).error

@@ -193,7 +193,9 @@ def _must_stay(remote: RemotePlace, card: AgentCard) -> None:
         places = [checked_form(one.url, remote.permits)[:3] for one in card.supported_interfaces]
     except BadInput:
         places = []
-    if not places or any(place != own for place in places):
+    if not places:
+        raise RemoteFailed(f"the card of the agent at {remote.host} names no address that may be asked")
+    if any(place != own for place in places):
         raise RemoteFailed(f"the card of the agent at {remote.host} names another host, so nothing is sent there")
 
 
@@ -219,7 +221,8 @@ def _tell_apart(host: str, error: Exception) -> NoReturn:
     if status in (401, 403):
         raise RemoteFailed(f"{host} does not accept the token (HTTP {status}); give another as token=") from None
     if status in _AGAIN or isinstance(error, Down | httpx.TransportError | A2AClientTimeoutError):
-        raise RemoteDown(f"{host} cannot be reached{f' (HTTP {status})' if status else ''}") from None
+        why = "cannot be reached" if status is None else f"cannot answer now (HTTP {status})"
+        raise RemoteDown(f"{host} {why}") from None
     if isinstance(cause, httpx.TransportError) and not isinstance(cause, httpx.DecodingError):
         raise RemoteDown(f"{host} cannot be reached ({type(cause).__name__})") from None
     if status == _NOT_FOUND:
@@ -437,7 +440,9 @@ class RemoteWork:
 
     def _handle_event(self, event: StreamResponse) -> dict[str, Json] | None:
         """Handle an event of the remote task. Return the state in which the task stopped, or None if it is still
-        running."""
+        running. Ignore an event of another task."""
+        if keepable(_whose(event)[0]) not in (self._task, ""):
+            return None
         if event.HasField("artifact_update"):
             update = event.artifact_update
             known = self._artifacts.get(update.artifact.artifact_id)
