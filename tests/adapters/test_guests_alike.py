@@ -4,6 +4,7 @@ what is heard, and what is read again."""
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 import pytest
 from pydantic import BaseModel
 
@@ -316,14 +317,23 @@ class Mute(Exception):
     ],
     ids=["exit", "interrupt", "characters", "empty", "mute", "group"],
 )
+@pytest.mark.parametrize("waits", [False, True], ids=["function", "coroutine"])
 @kinds
-async def test_whatever_a_tool_raises_is_told_to_its_model_alone(kind: str, error: BaseException, sentence: str):
+async def test_whatever_a_tool_raises_is_told_to_its_model_alone(
+    kind: str, waits: bool, error: BaseException, sentence: str
+):
     def parse(text: str) -> str:
         """Parse a text."""
         raise error
 
-    async with served([Calls("parse", {"text": "-x"}), Says("I cannot")]) as place, priced() as rt:
-        join(rt, kind, place, tools=[parse])
+    async def parse_later(text: str) -> str:
+        """Parse a text."""
+        await anyio.lowlevel.checkpoint()
+        raise error
+
+    tool = parse_later if waits else parse
+    async with served([Calls(tool.__name__, {"text": "-x"}), Says("I cannot")]) as place, priced() as rt:
+        join(rt, kind, place, tools=[tool])
         assert await rt.run("it", "parse it") == "I cannot"
         assert sentence in place.server.requests[-1].messages[-1]["content"]
         (done,) = await data_of(rt, "tool.done")

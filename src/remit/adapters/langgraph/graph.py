@@ -28,7 +28,7 @@ from remit.adapters.guests import (
 )
 from remit.adapters.langgraph.model import CONVERSES, IN_GUEST, TASK_MESSAGE, governed, inside
 from remit.adapters.langgraph.talking import quoted_result, result_data, result_of
-from remit.adapters.langgraph.tools import VerbTool, bare_verbs
+from remit.adapters.langgraph.tools import VerbTool, bare_verbs, exit_proof, tool_errors
 from remit.core.values import Json, shown
 from remit.errors import BadInput
 from remit.ports.models import ToolCall
@@ -85,20 +85,21 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Use the tool through the turn. The framework itself reports an unknown tool."""
-        if request.tool is None:
+        if (own := request.tool) is None:
             return await handler(request)
         asked = request.tool_call
         call = ToolCall(
             asked["name"], cast("dict[str, Json]", json_of(asked["args"])), asked["id"] or "", quote=quoted_result
         )
-        if call.name in self._names - self._offered and any(request.tool is verb for verb in self.tools):
+        if call.name in self._names - self._offered and any(own is verb for verb in self.tools):
             return ToolMessage(f"there is no tool '{call.name}' here", name=call.name, tool_call_id=call.id)
 
         async def do(arguments: dict[str, Any]) -> object:
-            if isinstance(request.tool, VerbTool):
-                return await request.tool.do(arguments)
-            with inside(request.tool):
-                return result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
+            if isinstance(own, VerbTool):
+                return await own.do(arguments)
+            tool = exit_proof(own)
+            with tool_errors(), inside(tool):
+                return result_data(await handler(request.override(tool=tool, tool_call={**asked, "args": arguments})))
 
         value = await the_turn(f"the tool '{call.name}'").tool(call, do)
         return cast("ToolMessage | Command[Any]", result_of(value, call))

@@ -1,7 +1,8 @@
 """Tools of this framework that are used through the turn, and the verbs as such tools."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial, wraps
 from typing import Any, Final, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -52,7 +53,22 @@ class VerbTool(StructuredTool):
     do: ToolFunction
 
 
-class BoxedTool(BaseTool):
+class ExitProofTool(BaseTool):
+    """A tool that raises `ToolExited` in place of SystemExit and KeyboardInterrupt. The framework runs a coroutine of a
+    tool in an asyncio task of its own, and from there these exceptions would reach the event loop."""
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        if cls._arun is not BaseTool._arun:  # noqa: SLF001 - a subclass of it
+            cls._arun = _exit_proof_run(cls._arun)
+
+
+def exit_proof(tool: BaseTool) -> BaseTool:
+    """Return the tool as an `ExitProofTool`: run it within `tool_errors`."""
+    return tool if isinstance(tool, ExitProofTool) else mixed(tool, ExitProofTool)
+
+
+class BoxedTool(ExitProofTool):
     """The methods that send a tool's calls through the turn; `mixed` puts them before the tool's own."""
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -70,7 +86,7 @@ class BoxedTool(BaseTool):
             if isinstance(self, VerbTool):
                 return await self.do(arguments)
             whole = {**{name: given[name] for name in given.keys() - shown.keys()}, **arguments}
-            with inside(self):
+            with tool_errors(), inside(self):
                 return result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
 
         value = await the_turn(f"the tool '{self.name}'").tool(call, do)
@@ -82,6 +98,34 @@ class BoxedTool(BaseTool):
         if is_inside(self):
             return super().invoke(input, config, **kwargs)
         return from_thread(self.ainvoke(input, config, **kwargs))
+
+
+class ToolExited(Exception):
+    """A tool raised `error`, which would end the process."""
+
+    def __init__(self, error: SystemExit | KeyboardInterrupt) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+
+@contextmanager
+def tool_errors() -> Generator[None]:
+    """Raise the error of an `ExitProofTool` itself in place of `ToolExited`."""
+    try:
+        yield
+    except ToolExited as exited:
+        raise exited.error from None
+
+
+def _exit_proof_run(run: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    @wraps(run)
+    async def run_caught(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await run(self, *args, **kwargs)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise ToolExited(error) from error
+
+    return run_caught
 
 
 def _is_call(input: Any) -> bool:
