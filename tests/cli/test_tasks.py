@@ -65,6 +65,13 @@ async def lead(turn):
 async def boss(turn):
     return await turn.delegate("gate", turn.task)
 
+async def leaves():
+    raise SystemExit(3)
+
+@rt.agent
+async def leaver(turn):
+    await asyncio.gather(leaves(), asyncio.sleep(0))
+
 @rt.agent
 async def shaky(turn):
     if not pathlib.Path("tried").exists():
@@ -788,6 +795,19 @@ def worker(start, module: str) -> Callable[..., Child]:
         return child
 
     return one
+
+
+@pytest.mark.rule("truth.own-making")
+@pytest.mark.parametrize("how", ["worker", "serve"])
+def test_an_agent_that_exits_in_its_own_asyncio_task_leaves_the_process_running(cli, start, module: str, how: str):
+    words = ["worker"] if how == "worker" else ["serve", "--port", "0"]
+    child = start(*words, f"{module}:rt", "--store", "remit.db")
+    child.until("Ctrl-C drains" if how == "worker" else "commands on this machine")
+    leaver = put(cli, module, "leaver", "x")
+    assert cli("wait", leaver).code == 1
+    assert "'leaver' failed: SystemExit: 3" in cli("status", leaver).out
+    assert "done: y" in cli("wait", put(cli, module, "quick", "y")).out
+    child.stop()
 
 
 @pytest.mark.rule("queue.no-such-worker")

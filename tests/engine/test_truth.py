@@ -7,13 +7,16 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
+import uvloop
 
 from engine.helping import PATIENCE, a_few_rounds, happened, sound, until
 from remit import Plan, Refused, Runtime, Send, Step, Turn
 from remit.core.command import Command
+from remit.runtime.runtime import run_main
 from remit.settings import Pace
 from remit.testing import FakeClock
 from teams import team
@@ -417,8 +420,12 @@ def slippery(rt: Runtime, slip) -> None:
 @pytest.mark.parametrize("slip", SLIPS)
 @pytest.mark.case("stray_cancel")
 async def test_what_an_agent_makes_itself_is_its_own_failure_and_no_one_elses(slip: str):
+    await fails_alone(SLIPS[slip])
+
+
+async def fails_alone(slip: Callable[[], Awaitable[None]]) -> None:
     with team() as rt:
-        slippery(rt, SLIPS[slip])
+        slippery(rt, slip)
         assert await rt.run("lead", "x") == ["completed", "failed", "completed"]
         assert await rt.run("sender", "x") == ["failed", "completed"]
         assert (await rt.outcome("slip", "x")).state == "failed"
@@ -432,6 +439,53 @@ async def test_what_an_agent_makes_itself_is_its_own_failure_and_no_one_elses(sl
         assert this is not None
         assert this.cancelling() == 0
         await sound(rt)
+
+
+async def gathers() -> None:
+    await asyncio.gather(exits(), asyncio.sleep(0))
+
+
+async def has_a_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(exits())
+
+
+@pytest.mark.rule("truth.own-making")
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("slip", [gathers, has_a_group])
+def test_an_exit_in_an_asyncio_task_of_an_agent_fails_only_that_agent(
+    slip: Callable[[], Awaitable[None]], loop: Callable[[], asyncio.AbstractEventLoop]
+):
+    run_main(fails_alone(slip), loop)
+
+
+@pytest.mark.rule("truth.own-making")
+def test_the_main_task_of_a_program_ends_as_with_asyncio():
+    ended: list[str] = []
+
+    async def exits_itself() -> None:
+        sys.exit(7)
+
+    async def is_interrupted() -> None:
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("interrupted")
+
+    async def is_cancelled() -> None:
+        await cancels_itself_and_waits()
+
+    async def answers() -> str:
+        return "an answer"
+
+    with pytest.raises(SystemExit, match="7"):
+        run_main(exits_itself())
+    with pytest.raises(KeyboardInterrupt):
+        run_main(is_interrupted())
+    with pytest.raises(asyncio.CancelledError):
+        run_main(is_cancelled())
+    assert (run_main(answers()), ended) == ("an answer", ["interrupted"])
 
 
 @pytest.mark.rule("truth.own-making")

@@ -37,7 +37,7 @@ from remit.engine.system import TimedIds
 from remit.errors import BadInput
 from remit.ports import View
 from remit.report.figures import count
-from remit.runtime.runtime import Runtime
+from remit.runtime.runtime import Runtime, run_main
 
 _HAND_BACK_SECONDS: Final = 5.0
 _COMMAND: Final = pattern(r"/[a-z]+")
@@ -91,7 +91,7 @@ def chat(*request: TeamWord, session: str = "", credits: Credits = None, store: 
         most = amount if amount is not None else team.run.credits
         talk = Talk(runtime, whom, session or _new_session(), most, where)
         try:
-            return asyncio.run(_chat(talk))
+            return run_main(_chat(talk))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
 

@@ -20,6 +20,7 @@ from remit.core.values import shown
 from remit.engine.settings import HANDS
 from remit.errors import BadInput, NotFound
 from remit.report.figures import count
+from remit.runtime.runtime import run_main
 from remit.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -68,12 +69,12 @@ def mcp(
                 if concurrency:
                     raise BadInput("there is no team to run tasks with: pass one, or leave out --concurrency")
                 with opened_workspace(replace(HERE, store=store, workspace=workspace)) as alone:
-                    return asyncio.run(_serve(alone, pipes, as_))
+                    return run_main(_serve(alone, pipes, as_))
             own = load_team(runtime).runtime
             serving = replace(own.serving_settings, concurrency=concurrency or own.concurrency or HANDS)
             with own.at(store, serving=serving) as team:
                 stay_at(team.workspace, store)
-                return asyncio.run(_serve(team.workspace, pipes, as_, team))
+                return run_main(_serve(team.workspace, pipes, as_, team))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 

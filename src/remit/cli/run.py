@@ -51,7 +51,7 @@ from remit.ports import View, Which
 from remit.ports.models import TextChunk
 from remit.report import wire
 from remit.report.figures import count
-from remit.runtime.runtime import Runtime
+from remit.runtime.runtime import Runtime, run_main
 from remit.runtime.streaming import Streamed
 from remit.runtime.workspace import Workspace, subscribe
 
@@ -196,7 +196,7 @@ def run(
         stay_at(runtime.workspace, store)
         try:
             ask = Ask(asks.agent, asks.task, how, json, asks.lead, remembers or None, typed_data(data))
-            return asyncio.run(_run(runtime, ask, web))
+            return run_main(_run(runtime, ask, web))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
 

@@ -27,7 +27,7 @@ from remit.errors import BadInput
 from remit.report.figures import count, duration
 from remit.report.looks import look
 from remit.report.printable import escaped
-from remit.runtime.runtime import Runtime
+from remit.runtime.runtime import Runtime, run_main
 from remit.runtime.workspace import announce, subscribe
 
 # Events that end an attempt, and their words.
@@ -81,7 +81,7 @@ def worker(
     with own.at(store, serving=serving) as team, json_logs(log_format), observed(team, metrics, log.say):
         try:
             named = loaded._replace(runtime=team)
-            return asyncio.run(_work(named, runtime or usual_team(), log, drain_timeout))
+            return run_main(_work(named, runtime or usual_team(), log, drain_timeout))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack, cast, overload
 
 import anyio
@@ -30,6 +30,7 @@ from remit.runtime.registering import HasTeam, forms
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
+T = TypeVar("T")
 Result = TypeVar("Result")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -362,11 +363,34 @@ def run(runtime: Runtime, agent: str, task: str = "", *, returns: object = None,
     if is_running():
         raise BadInput("an event loop is already running here; call `await runtime.run(...)`")
     try:
-        outcome = asyncio.run(_run(runtime, agent, task, how))
+        outcome = run_main(_run(runtime, agent, task, how))
         return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
     except Exception as error:
         shortened(error)
         raise
+
+
+def run_main(main: Coroutine[Any, Any, T], loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+    """Run a coroutine in an event loop of its own, made by `loop`, and return its result, like `asyncio.run`. But a
+    SystemExit in an asyncio task that an agent or its framework has started does not end the loop: it reaches the code
+    that awaits that task, so the agent fails and the process goes on."""
+    with asyncio.Runner(loop_factory=loop) as runner:
+        task = runner.get_loop().create_task(main)
+        while not task.done():
+            with suppress(SystemExit):
+                runner.run(_ended(task))
+        return task.result()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Wait until the task has ended. If this is cancelled, cancel the task."""
+    try:
+        await asyncio.wait((task,))
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait((task,))
+        if task.cancelled():
+            raise
 
 
 async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import ipaddress
 import socket
@@ -15,6 +14,7 @@ import uvicorn
 
 from remit.adapters.guard import SECONDS, GuardedProtocol
 from remit.errors import BadInput
+from remit.runtime.runtime import run_main
 from remit.server.app import Server
 from remit.server.garbage import short_collections
 
@@ -128,5 +128,4 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         import uvloop  # noqa: PLC0415 - not installed everywhere
 
         factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
+    return run_main(main, factory)
