@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import anyio
 import pytest
@@ -459,8 +459,16 @@ def test_an_exit_in_an_asyncio_task_of_an_agent_fails_only_that_agent(
     run_main(fails_alone(slip), loop)
 
 
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """Let this process hear Ctrl-C, as a program in a terminal does: a shell has its background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.rule("truth.own-making")
-def test_the_main_task_of_a_program_ends_as_with_asyncio():
+def test_the_main_task_of_a_program_ends_as_with_asyncio(hears_ctrl_c: None):
     ended: list[str] = []
 
     async def exits_itself() -> None:
