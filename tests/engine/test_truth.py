@@ -454,9 +454,29 @@ async def has_a_group() -> None:
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("slip", [gathers, has_a_group])
 def test_an_exit_in_an_asyncio_task_of_an_agent_fails_only_that_agent(
-    slip: Callable[[], Awaitable[None]], loop: Callable[[], asyncio.AbstractEventLoop]
+    slip: Callable[[], Awaitable[None]],
+    loop: Callable[[], asyncio.AbstractEventLoop],
+    caplog: pytest.LogCaptureFixture,
 ):
     run_main(fails_alone(slip), loop)
+    assert "SystemExit in an asyncio task or a callback (test_truth.py:" in caplog.text
+
+
+@pytest.mark.rule("truth.own-making")
+def test_an_exit_that_nobody_awaits_is_logged_and_the_agent_answers(caplog: pytest.LogCaptureFixture):
+    async def main() -> str:
+        with team() as rt:
+
+            @rt.agent
+            async def forgets(turn: Turn) -> str:
+                asyncio.get_running_loop().call_soon(sys.exit, 3)
+                await a_few_rounds(3)
+                return "an answer"
+
+            return await rt.run("forgets", "x")
+
+    assert run_main(main()) == "an answer"
+    assert "this process goes on" in caplog.text
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack, cast, overload
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Never, Self, TypeVar, Unpack, cast, overload
 
 import anyio
 
@@ -20,7 +21,7 @@ from remit.core.values import Known
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
 from remit.engine.settings import Policy, Serving, System
-from remit.engine.traces import shortened
+from remit.engine.traces import place, shortened
 from remit.engine.turn import Turn
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
@@ -31,6 +32,7 @@ from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
 T = TypeVar("T")
+_log: Final = logging.getLogger("remit")
 Result = TypeVar("Result")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -372,13 +374,16 @@ def run(runtime: Runtime, agent: str, task: str = "", *, returns: object = None,
 
 def run_main(main: Coroutine[Any, Any, T], loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
     """Run a coroutine in an event loop of its own, made by `loop`, and return its result, like `asyncio.run`. But a
-    SystemExit in an asyncio task that an agent or its framework has started does not end the loop: it reaches the code
-    that awaits that task, so the agent fails and the process goes on."""
+    SystemExit in an asyncio task that an agent or its framework has started does not end the loop: it is logged, and
+    reaches the code that awaits that task, so the agent fails and the process goes on."""
     with asyncio.Runner(loop_factory=loop) as runner:
         task = runner.get_loop().create_task(main)
         while not task.done():
-            with suppress(SystemExit):
+            try:
                 runner.run(_ended(task))
+            except SystemExit as left:
+                if not task.done():
+                    _log.warning("SystemExit in an asyncio task or a callback (%s); this process goes on", place(left))
         return task.result()
 
 
