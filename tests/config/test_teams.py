@@ -557,32 +557,24 @@ def test_what_is_wrong_in_a_script_is_told_with_the_line_of_the_script(
 
 
 @pytest.mark.rule("file.keys")
+@pytest.mark.parametrize(
+    ("key", "agent"),
+    [
+        ("keys", "model = 'openai:gpt-5'\nkeys = ['SHOP_KEY']"),
+        ("token", "a2a = 'https://agents.example/one'\ntoken = '${SHOP_KEY}'\nrole = 'prints'"),
+    ],
+)
 def test_a_key_that_is_not_there_is_a_warning_to_look_at_and_an_error_to_run(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, key: str, agent: str
 ):
     monkeypatch.delenv("SHOP_KEY", raising=False)
-    file = write("[agents.coder]\nmodel = 'openai:gpt-5'\nkeys = ['SHOP_KEY']\n")
+    file = write(f"[agents.coder]\n{agent}\n")
     made, problems = check_team(file)
     assert made is not None
     assert [one.warning for one in problems] == [True]
-    with pytest.raises(BadInput, match="toml:3: agents.coder.keys: the environment variable SHOP_KEY is not set"):
+    with pytest.raises(BadInput, match=f"toml:3: agents.coder.{key}: the environment variable SHOP_KEY is not set"):
         team(file)
     monkeypatch.setenv("SHOP_KEY", "k")
-    assert team(file).warnings == ()
-
-
-@pytest.mark.rule("file.keys")
-def test_a_remote_agent_whose_token_is_not_set_is_a_warning_too(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("THEIR_TOKEN", raising=False)
-    file = write("[agents.stranger]\na2a = 'https://agents.example/one'\ntoken = '${THEIR_TOKEN}'\nrole = 'prints'\n")
-    made, problems = check_team(file)
-    assert made is not None
-    assert [one.warning for one in problems] == [True]
-    with pytest.raises(BadInput, match="toml:3: agents.stranger.token: the environment variable THEIR_TOKEN is not"):
-        team(file)
-    monkeypatch.setenv("THEIR_TOKEN", "k")
     assert team(file).warnings == ()
 
 

@@ -125,8 +125,8 @@ def test_the_third_answer_in_vain_says_that_it_is_the_last_and_the_fourth_is_ref
         "[you have asked 'b' for this 3 times, and nothing new comes of it: it will not be asked for it again]"
     )
     assert loops.not_asked(RULES, ASK, rows) == (
-        "'b' was not asked: you have asked it for this 3 times in this run, and nothing new came of it lately; ask "
-        "for something else, ask someone else, or finish with what you have"
+        "'b' was not asked: you have asked it for this 3 times in this run, and the latest results brought "
+        "nothing new; ask for something else, ask someone else, or finish with what you have"
     )
 
 

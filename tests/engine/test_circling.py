@@ -57,7 +57,7 @@ async def test_the_same_ask_in_vain_is_told_and_refused(rt: Runtime):
     await rt.run("lead", "go")
     last = "[you have asked 'worker' for this 3 times, and nothing new comes of it: it will not be asked for it again]"
     assert told[:3] == [LONG, LONG, f"{LONG}\n\n{last}"]
-    assert told[3].startswith("'worker' was not asked: you have asked it for this 3 times in this run, and nothing new")
+    assert told[3].startswith("'worker' was not asked: you have asked it for this 3 times in this run, and the latest")
     assert len(asked) == 3
     assert await counted(rt) == [[1, 1], [2, 2], [3, 3]]
     await sound(rt)

@@ -1,9 +1,9 @@
 """References of a team's file: the agents, tools, keys and scripts that one part names must exist in the file; the
 keys, prices and folders that it expects should exist on this machine.
 
-`remit check` warns of each that this machine lacks. A run stops if a variable for a key, a channel or an MCP server is
-not set. It does not stop without a provider's usual key, a price or a folder: the workspace may store a key of its own,
-and a model may never be asked.
+`remit check` warns of each that this machine lacks. A run stops if a variable for a key, a channel, an MCP server or
+the token of a remote agent is not set. It does not stop without a provider's usual key, a price or a folder: the
+workspace may store a key of its own, and a model may never be asked.
 """
 
 import os
@@ -175,12 +175,17 @@ def _all_tools(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _variables(read: Document) -> None:
     """Warn of environment variables that the file names and that are not set here."""
-    for table in ("channels", "mcp", "agents"):
+    for table in ("channels", "mcp"):
         for name, one in tables_of(read.tables, table).items():
             for key, value in one.items():
-                for variable in unset(value) if table != "agents" or key == "token" else ():
-                    sentence = f"the environment variable {variable} is not set"
-                    read.problems.add((table, name, key), sentence, warning=True)
+                _warn_of_unset(read, (table, name, key), value)
+    for name, agent in tables_of(read.tables, "agents").items():
+        _warn_of_unset(read, ("agents", name, "token"), agent.get("token"))
+
+
+def _warn_of_unset(read: Document, at: tuple[str, ...], value: object) -> None:
+    for variable in unset(value):
+        read.problems.add(at, f"the environment variable {variable} is not set", warning=True)
 
 
 def _store(read: Document) -> None:

@@ -358,8 +358,8 @@ def not_asked(rules: Loops, wanted: ModelAsk, rows: Mapping[str, AskCount]) -> s
     asked = f"'{agent}' was not asked: you have asked it for this {ask.times} times in this run"
     if rules.same_ask is not None and ask.in_vain >= rules.same_ask - 1:
         return (
-            f"{asked}, and nothing new came of it lately; ask for something else, ask someone else, or finish with "
-            "what you have"
+            f"{asked}, and the latest results brought nothing new; ask for something else, ask someone else, or finish "
+            "with what you have"
         )
     if rules.any_ask is not None and ask.times >= rules.any_ask - 1:
         return f"{asked}; finish with what you have"
